@@ -225,7 +225,7 @@ NVCC := $(CUDA)/bin/nvcc
 CUDA_ARCHITECTURES ?= 75 80 86 89 90
 CUDA_PLUGIN := $(BUILD)/lib/traind-cuda.so
 # what a plugin takes along of other rooms
-PLUGIN_HOST_SOURCES := $(wildcard engine/graph/*.c engine/graph/operators/*.c engine/graph/optimizers/*.c) engine/backends/choice_table.c engine/backends/update_rule.c base/error.c base/log.c base/memory.c base/text.c
+PLUGIN_HOST_SOURCES := $(wildcard engine/graph/*.c engine/graph/operators/*.c engine/graph/optimizers/*.c) engine/backends/choice_table.c engine/backends/update_rule.c base/clock.c base/error.c base/log.c base/memory.c base/text.c
 CUDA_HOST_SOURCES := $(wildcard engine/backends/cuda/*.c) $(PLUGIN_HOST_SOURCES)
 CUDA_OBJECTS := $(patsubst %.c,$(BUILD)/cuda/%.o,$(CUDA_HOST_SOURCES)) \
     $(patsubst %.cu,$(BUILD)/cuda/%.o,$(wildcard engine/backends/cuda/kernels/*.cu))
@@ -258,7 +258,7 @@ CUDA_CONVOLUTIONS := $(patsubst %.c,$(BUILD)/cuda/%.o,tests/cuda/convolution_pla
     $(addprefix $(BUILD)/cuda/,$(addprefix engine/backends/cuda/,choices.o convolution_graph.o convolution_padded.o convolution_plan.o \
         convolution_search.o cudnn.o cudnn_builder.o status.o \
         kernels/convolution.o kernels/depthwise.o kernels/direct.o kernels/implicit.o kernels/reduce.o kernels/stem.o \
-        kernels/weights_tf32.o) engine/backends/choice_table.o base/error.o base/log.o base/memory.o base/text.o) \
+        kernels/weights_tf32.o) engine/backends/choice_table.o base/clock.o base/error.o base/log.o base/memory.o base/text.o) \
     $(patsubst %.c,$(BUILD)/cuda/%.o,$(wildcard engine/graph/*.c engine/graph/operators/*.c engine/graph/optimizers/*.c))
 $(BUILD)/tests/cuda/convolution_plans: $(CUDA_CONVOLUTIONS)
 	@mkdir -p $(@D)

@@ -1,8 +1,6 @@
 #include "base/clock.h"
 
-#include <time.h>
-
-static double seconds_of(clockid_t clock)
+double clock_seconds(clockid_t clock)
 {
     struct timespec now;
 
@@ -12,10 +10,23 @@ static double seconds_of(clockid_t clock)
 
 double clock_now(void)
 {
-    return seconds_of(CLOCK_REALTIME);
+    return clock_seconds(CLOCK_REALTIME);
 }
 
 double clock_monotonic(void)
 {
-    return seconds_of(CLOCK_MONOTONIC);
+    return clock_seconds(CLOCK_MONOTONIC);
+}
+
+int64_t clock_monotonic_nanoseconds(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+int64_t clock_monotonic_milliseconds(void)
+{
+    return clock_monotonic_nanoseconds() / 1000000;
 }

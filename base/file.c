@@ -85,7 +85,7 @@ int file_write_all(int descriptor, const void *content, size_t size)
     return 0;
 }
 
-static int file_sync_folder(int directory, const char *path)
+int file_sync_folder(int directory, const char *path)
 {
     char folder[PATH_MAX];
     char *slash;

@@ -43,6 +43,9 @@ ssize_t file_read_at(int descriptor, void *buffer, size_t size, int64_t offset);
 /* write(2) until everything is written; repeats after EINTR. 0 or a negative errno. */
 int file_write_all(int descriptor, const void *content, size_t size);
 
+/* Syncs the folder of `path`, which is relative to `directory`. 0 or a negative errno. */
+int file_sync_folder(int directory, const char *path);
+
 /* Whether the name is that of a NumPy archive (.npz). */
 bool file_is_archive(const char *path);
 /* NAME in FILE.npz:NAME, an array of such an archive; the byte before it is the colon. NULL: the

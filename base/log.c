@@ -1,12 +1,12 @@
 /* log.c: see log.h. */
 #include "base/log.h"
 
+#include "base/clock.h"
 #include "base/text.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { THROTTLE_SECONDS = 60 };
@@ -60,11 +60,8 @@ void log_line(enum log_level level, const char *format, ...)
 
 bool log_throttle_pass(struct log_throttle *throttle, int code, char note[LOG_NOTE_MAX])
 {
-    struct timespec clock;
-    double now;
+    double now = clock_monotonic();
 
-    clock_gettime(CLOCK_MONOTONIC, &clock);
-    now = (double)clock.tv_sec + (double)clock.tv_nsec * 1e-9;
     if (throttle->last > 0 && throttle->code == code && now < throttle->last + THROTTLE_SECONDS) {
         throttle->left_out++;
         return false;

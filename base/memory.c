@@ -3,7 +3,6 @@
 
 #include "base/log.h"
 
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -70,7 +70,7 @@ ONLY_IN = {("engine/data", "png"): {"engine/data/image_png.c"},
            ("engine/data", "webp"): {"engine/data/image_webp.c"},
            ("engine/data", "zip"): {"engine/data/archive.c"},
            ("engine/data", "tiff"): {"engine/data/image_tiff.c"},
-           ("engine/train", "json-c"): {"engine/train/safetensors.c", "engine/train/weight_layouts.c"},
+           ("engine/train", "json-c"): {"engine/train/auto_json.h"},
            ("engine/backends/cpu", "dnnl"): {"engine/backends/cpu/onednn_internal.h"},
            ("engine/backends/cpu", "omp"): {"engine/backends/cpu/onednn.c"}}
 # A library that only one room may see. Headers of the room that others include, directly or not, must not include the library's.

@@ -20,7 +20,6 @@
 #include "daemon/service_manager.h"
 #include "daemon/store/store.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,7 +4,6 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/options.h"
-#include "base/text.h"
 #include "daemon/daemon.h"
 #include "daemon/devices/registry/registry.h"
 #include "daemon/server/refusal.h"

@@ -4,7 +4,6 @@
 #include "base/text.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <string.h>
 
 enum { COLUMNS = 80, LINE_BYTES = 1024 };

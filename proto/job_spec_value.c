@@ -524,7 +524,7 @@ static struct json_object *single_normalise(const struct job_spec_key *key,
     case JOB_SPEC_SWITCH:
         text = choice_of(key, value);
         return text ? json_object_new_string(text) : NULL;
-    case JOB_SPEC_METRIC: /* which heads there are is a rule (job_spec_rules.c) */
+    case JOB_SPEC_METRIC: /* which heads there are is a rule (job_spec_metrics.c) */
         text = choice_of(key, value);
         if (!text && (!(text = text_of(value)) || !is_metric_of_head(text)))
             return NULL;

@@ -44,6 +44,15 @@ int job_spec_rules_check(struct job_spec_check *check, struct json_object *spec,
  * sample has one class; else `words` says what the samples have, such as "values". */
 int job_spec_samples_check(struct job_spec_check *check, struct json_object *normalised,
                            bool has_classes, const char *words);
+/* The part of it on the loss (job_spec_loss.c). Refuses a setting of a loss that the model has
+ * not. */
+int job_spec_loss_check_keys(struct job_spec_check *check, struct json_object *model);
+/* Checks that loss and heads go together, and that the heads' names differ. With heads and no loss
+ * `given` the loss is that of the heads. */
+int job_spec_loss_check_heads(struct job_spec_check *check, struct json_object *given,
+                              struct json_object *model);
+/* Whether the model's loss compares values. */
+bool job_spec_loss_is_of_values(struct json_object *model);
 /* The part of it on metrics (job_spec_metrics.c): those of the list train.metrics, and those that
  * early stops, schedules and checkpoints go by. */
 int job_spec_metrics_check_list(struct job_spec_check *check, struct json_object *normalised);
@@ -56,8 +65,6 @@ bool job_spec_task_find(struct json_object *normalised, const char **words);
 
 /* The traits of a data format (data_formats.h); 0: there is none of this name. */
 unsigned job_spec_format_traits(const char *name);
-/* Whether the model's loss compares values. */
-bool job_spec_loss_is_of_values(struct json_object *model);
 /* job_spec_rules_check() for a command job. */
 int job_spec_rules_check_command(struct job_spec_check *check, struct json_object *spec,
                                  struct json_object *normalised);

@@ -1,5 +1,6 @@
 /* varlink_client.c: a small blocking client; see varlink.h. */
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/text.h"
 #include "proto/varlink.h"
 
@@ -8,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 
 struct varlink_client {
     int descriptor;
@@ -118,14 +118,6 @@ int varlink_client_send(struct varlink_client *client, const char *method,
     return 0;
 }
 
-static int64_t milliseconds_now(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 /* Reads the bytes that have arrived, or waits for some until `deadline` (-1: without limit). */
 static int client_fill(struct varlink_client *client, int64_t deadline, struct error *error)
 {
@@ -144,7 +136,7 @@ static int client_fill(struct varlink_client *client, int64_t deadline, struct e
     if (got == 0 || errno == ECONNRESET)
         return error_set(error, -ECONNRESET, "the service closed the connection");
     if (errno == EAGAIN) {
-        int64_t left = deadline < 0 ? -1 : deadline - milliseconds_now();
+        int64_t left = deadline < 0 ? -1 : deadline - clock_monotonic_milliseconds();
 
         if (deadline >= 0 && left <= 0)
             return error_set(error, -ETIMEDOUT, "the service did not answer in time");
@@ -157,7 +149,8 @@ static int client_fill(struct varlink_client *client, int64_t deadline, struct e
 int varlink_client_receive_text(struct varlink_client *client, int timeout_milliseconds,
                                 const char **message, size_t *length, struct error *error)
 {
-    int64_t deadline = timeout_milliseconds < 0 ? -1 : milliseconds_now() + timeout_milliseconds;
+    int64_t deadline =
+        timeout_milliseconds < 0 ? -1 : clock_monotonic_milliseconds() + timeout_milliseconds;
 
     for (;;) {
         int r = varlink_frames_next(&client->frames, message, length);

@@ -3,32 +3,9 @@
 
 #include <math.h>
 
-/* The deviation of log(step time) predicted for a plan that was never measured on the device. */
-#define PRIOR_DEVIATION 0.5
 /* The deviation of log(step time) measured over n steps: sqrt(RUN^2 + STEP^2 / n). */
 #define RUN_DEVIATION 0.02
 #define STEP_DEVIATION 0.2
-
-struct step_time step_time_predict(const struct step_cost *cost,
-                                   const struct device_calibration *calibration)
-{
-    struct step_time time = {.seconds = cost->kernels * calibration->launch_seconds,
-                             .deviation = calibration->deviation > 0 ? calibration->deviation
-                                                                     : PRIOR_DEVIATION};
-
-    for (int class = 0; class < PREDICTOR_CLASSES; class ++) {
-        double compute = 0, memory = 0;
-
-        if (cost->flops[class] > 0)
-            compute = calibration->flops_per_second[class] > 0
-                          ? cost->flops[class] / calibration->flops_per_second[class]
-                          : INFINITY;
-        if (cost->bytes[class] > 0 && calibration->bytes_per_second > 0)
-            memory = cost->bytes[class] / calibration->bytes_per_second;
-        time.seconds += fmax(compute, memory);
-    }
-    return time;
-}
 
 void step_time_observe(struct step_time *time, double seconds, double steps)
 {

@@ -1,8 +1,8 @@
 /* predictor.h: how long a step of a plan takes on a type of device, and how much is left of a job.
  *
- * Before a job ran, the plan's cost and the device's calibration predict a step time with a wide
- * uncertainty. Measurements then replace the prediction, weighted by their precision. The caller
- * owns the table that keeps one row for each plan and type of device. */
+ * Before a job ran, its caller has a predicted step time with a wide uncertainty. Measurements then
+ * replace the prediction, weighted by their precision. The caller owns the table that keeps one row
+ * for each plan and type of device. */
 #pragma once
 
 #include <stdbool.h>
@@ -13,29 +13,8 @@
 struct step_time {
     double seconds;   /* of one step; INFINITY: cannot run there */
     double deviation; /* standard deviation of log(seconds) */
-    double steps;     /* how many were measured; 0: predicted from the cost alone */
+    double steps;     /* how many were measured; 0: it is only predicted */
 };
-
-enum { PREDICTOR_CLASSES = 8 };
-
-/* What one step does, counted from its plan. */
-struct step_cost {
-    double flops[PREDICTOR_CLASSES]; /* by class of operator */
-    double bytes[PREDICTOR_CLASSES]; /* moved */
-    double kernels;                  /* launched */
-};
-
-/* What a device can do, measured once by calibration. */
-struct device_calibration {
-    double flops_per_second[PREDICTOR_CLASSES]; /* 0: cannot run that class */
-    double bytes_per_second;
-    double launch_seconds;
-    double deviation; /* of log(measured / predicted) for new plans; 0: the default */
-};
-
-/* The sum of each class's roofline time and of one launch for each kernel. */
-struct step_time step_time_predict(const struct step_cost *cost,
-                                   const struct device_calibration *calibration);
 
 /* Adds a measurement: `steps` steps took `seconds` each on average. The deviation falls with the
  * number of steps, but stays at some per cent, because step times vary from run to run. */

@@ -1,7 +1,6 @@
 /* sim_main.c: traind-sim replays a trace under traind's scheduler and prints figures. */
 #include "base/cleanup.h"
 #include "base/file.h"
-#include "base/text.h"
 #include "proto/json.h"
 #include "simulator/sim_options.h"
 

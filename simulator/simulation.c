@@ -1,4 +1,5 @@
 /* simulation.c: see simulation.h. */
+#include "base/clock.h"
 #include "base/philox.h"
 #include "simulator/simulation_internal.h"
 
@@ -291,17 +292,9 @@ static int decision_time_add(struct simulation *simulation, double seconds)
     return 0;
 }
 
-static double processor_seconds(void)
-{
-    struct timespec time;
-
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
-}
-
 static int decide(struct simulation *simulation, struct error *error)
 {
-    double begin = processor_seconds();
+    double begin = clock_seconds(CLOCK_PROCESS_CPUTIME_ID);
     struct policy_decision decision;
     int *types = NULL, result = 0;
 
@@ -313,7 +306,8 @@ static int decide(struct simulation *simulation, struct error *error)
             return error_set(error, -ENOMEM, "out of memory");
         choose_by_rule(simulation, types);
     }
-    if (result == 0 && decision_time_add(simulation, processor_seconds() - begin) < 0)
+    if (result == 0 &&
+        decision_time_add(simulation, clock_seconds(CLOCK_PROCESS_CPUTIME_ID) - begin) < 0)
         result = error_set(error, -ENOMEM, "out of memory");
     if (result == 0 && types)
         place_by_types(simulation, types);

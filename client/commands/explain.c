@@ -1,6 +1,5 @@
 /* explain.c: `trainctl explain` shows why a job runs where it runs or waits: the facts of each
  * decision about it, and what a waiting job waits for. */
-#include "base/text.h"
 #include "client/connection/connection.h"
 #include "client/view/candidates.h"
 #include "client/view/job.h"

@@ -2,7 +2,6 @@
 #include "client/connection/connection.h"
 #include "client/view/table.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -8,7 +8,6 @@
 #include "client/view/lr_curve.h"
 #include "proto/job_spec.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 static const double low_usual = 1e-7, high_usual = 10; /* fastai's */

@@ -12,7 +12,6 @@
 #include "proto/job_spec.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <string.h>
 
 /* ---- the plan ------------------------------------------------------------------------------ */

@@ -1,5 +1,4 @@
 /* queue.c: `trainctl queue` lists the jobs that wait for a device, the next one first. */
-#include "base/text.h"
 #include "client/connection/connection.h"
 #include "client/connection/history.h"
 #include "client/view/history.h"

@@ -2,7 +2,6 @@
 #include "client/connection/connection.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 
 static enum exit_status schedule_remove(struct invocation *invocation, const char *word)

@@ -2,7 +2,6 @@
  * lie beside it, and end at a package that does. Modules are found as Python finds them
  * (docs.python.org/3/reference/import.html), but those of installed packages are not followed: many
  * of these import a framework where it is there, and use none. */
-#include "base/file.h"
 #include "base/memory.h"
 #include "client/inspection/gpu_packages.h"
 #include "client/inspection/look.h"

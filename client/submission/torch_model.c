@@ -1,8 +1,6 @@
 /* torch_model.c: see torch_model.h. */
 #include "client/submission/torch_model.h"
 
-#include "base/cleanup.h"
-
 #include <errno.h>
 #include <limits.h>
 #include <spawn.h>

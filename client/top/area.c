@@ -3,7 +3,6 @@
 
 #include <math.h>
 #include <stdint.h>
-#include <stdio.h>
 
 enum { DOT_ROWS = 4 /* of a character of braille, which has two columns of them */ };
 

@@ -1,7 +1,6 @@
 /* device_panel.c: see device_panel.h. */
 #include "client/top/device_panel.h"
 
-#include "base/clock.h"
 #include "base/text.h"
 #include "client/top/area.h"
 

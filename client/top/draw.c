@@ -1,7 +1,6 @@
 /* draw.c: the picture of `top`: a headline, the devices with their curves, the jobs, and a line of
  * keys, questions or messages. */
 #include "base/clock.h"
-#include "base/text.h"
 #include "client/top/device_panel.h"
 #include "client/top/top.h"
 #include "client/view/job.h"

@@ -8,7 +8,6 @@
 #include "client/view/table.h"
 #include "proto/device_host.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 

@@ -12,8 +12,6 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-enum { SHIM_SOCKET_DESCRIPTOR = 3, SHIM_LOCK_DESCRIPTOR = 4 };
-
 /* Paths of files that become resume.safetensors, best.safetensors and weights.safetensors; owned;
  * NULL: none. */
 struct launch_checkpoints {
@@ -52,14 +50,6 @@ struct attempt_launch {
     /* result */
     int socket; /* connected to the shim */
 };
-
-/* Makes a placeholder argument, long enough for any attempt: the shim overwrites it with the path
- * of its attempt's folder. NULL: no memory. The caller frees it. */
-char *launch_shim_title(const char *state_directory);
-/* Starts traind-shim as a server of requests. Returns the descriptor that leads to it, or negative
- * errno. */
-int launch_shim_server(const char *shim_path, char *const *arguments, char *const *environment,
-                       struct error *error);
 
 /* Makes the attempt's folder with attempt.json and spec.json, and starts the shim. 0 or negative
  * errno, with a sentence. */

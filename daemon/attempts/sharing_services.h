@@ -15,8 +15,6 @@
 
 #include "daemon/context/context.h"
 
-#include <limits.h>
-
 enum {
     SHARING_PAUSE_SECONDS = 600,
     /* A service that has been unused for this long gets no more clients. traind-worker ends it

@@ -12,7 +12,6 @@
 #include "daemon/store/spool_store.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

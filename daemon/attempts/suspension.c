@@ -7,7 +7,6 @@
 #include "daemon/attempts/stop.h"
 #include "daemon/devices/driver.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

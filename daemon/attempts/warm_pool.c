@@ -4,11 +4,10 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "daemon/attempts/launch.h"
+#include "daemon/attempts/launch_shim.h"
 #include "daemon/devices/driver.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>

@@ -157,6 +157,14 @@ bool device_matches(const struct device *device, const char *pattern)
            (strcmp(pattern, DEVICES_GPU) == 0 && !device->driver->kind.is_host);
 }
 
+bool device_matches_any(const struct device *device, const char *const *patterns, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (device_matches(device, patterns[i]))
+            return true;
+    return false;
+}
+
 uint64_t device_memory_limit(const struct device *device)
 {
     double limit = device->high_watermark_ratio * (double)device->memory_total;

@@ -134,6 +134,7 @@ int devices_parse(const struct devices *devices, const char *text, struct device
 /* Whether `pattern` of a specification matches the device: its name, its id, its kind, DEVICES_GPU
  * or DEVICES_ANY. */
 bool device_matches(const struct device *device, const char *pattern);
+bool device_matches_any(const struct device *device, const char *const *patterns, size_t count);
 
 /* Has the jobs of the device in the memory of `ledger`, for good: an integrated GPU has its memory
  * with the CPU. `same_hardware`: both are ways to one GPU, so its time is shared, too. */

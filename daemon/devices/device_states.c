@@ -8,7 +8,6 @@
 #include "daemon/store/device_state_rows.h"
 #include "daemon/store/store.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -3,7 +3,6 @@
 
 #include "daemon/devices/device_claim.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -8,6 +8,7 @@
 #include "daemon/devices/process_memory.h"
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "daemon/devices/probe_processes.h"
 
 #include <ctype.h>
@@ -126,14 +127,6 @@ static uint64_t list_sum(const struct process_list *list, uint64_t (*bytes_of)(p
     return sum;
 }
 
-static double clock_seconds(clockid_t clock)
-{
-    struct timespec time;
-
-    clock_gettime(clock, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
-}
-
 static void read_shares(const struct process_list *list, uint64_t resident,
                         struct process_memory *memory)
 {
@@ -143,7 +136,7 @@ static void read_shares(const struct process_list *list, uint64_t resident,
     memory->resident_then = resident;
     memory->processes_then = list->count;
     cost = clock_seconds(CLOCK_THREAD_CPUTIME_ID) - began;
-    memory->not_before = clock_seconds(CLOCK_MONOTONIC) + PAUSE_PER_COST * cost;
+    memory->not_before = clock_monotonic() + PAUSE_PER_COST * cost;
 }
 
 static void take_tree(const struct process_list *list, struct process_memory *memory)
@@ -156,7 +149,7 @@ static void take_tree(const struct process_list *list, struct process_memory *me
     if (list->count < 2)
         memory->bytes = resident;
     else if ((!same || change > then / CHANGE_THAT_COUNTS) &&
-             clock_seconds(CLOCK_MONOTONIC) >= memory->not_before)
+             clock_monotonic() >= memory->not_before)
         read_shares(list, resident, memory);
     else if (same && then > 0) /* otherwise it is unknown what the new processes share: keep the old
                                 * value */

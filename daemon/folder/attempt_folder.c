@@ -2,7 +2,6 @@
 #include "daemon/folder/attempt_folder.h"
 
 #include "base/cleanup.h"
-#include "base/file.h"
 #include "proto/attempt_files.h"
 
 #include <dirent.h>

@@ -3,6 +3,7 @@
  * so many events at once cost one decision. */
 #include "daemon/jobs/decide.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -29,7 +30,6 @@
 #include "proto/json.h"
 #include "scheduler/policy.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -273,14 +273,6 @@ static void set_timer(struct jobs *jobs)
     uv_timer_start(&jobs->decider->timer, on_decide_timer, (uint64_t)next, 0);
 }
 
-static double processor_seconds(void)
-{
-    struct timespec time;
-
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
-}
-
 static void make_decision(struct jobs *jobs)
 {
     int result;
@@ -301,11 +293,11 @@ static void make_decision(struct jobs *jobs)
 void jobs_decide(struct jobs *jobs)
 {
     struct jobs_decisions *decisions = &jobs->decider->made;
-    double began = processor_seconds();
+    double began = clock_seconds(CLOCK_THREAD_CPUTIME_ID);
 
     make_decision(jobs);
     calibrator_tend(jobs);
-    decisions->last_seconds = processor_seconds() - began;
+    decisions->last_seconds = clock_seconds(CLOCK_THREAD_CPUTIME_ID) - began;
     decisions->longest_seconds = fmax(decisions->longest_seconds, decisions->last_seconds);
     decisions->seconds += decisions->last_seconds;
     decisions->count++;

@@ -4,7 +4,6 @@
 #include "base/memory.h"
 #include "daemon/jobs/parts.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 struct dispatch {

@@ -1,7 +1,6 @@
 /* end.c: see end.h. */
 #include "daemon/jobs/end.h"
 
-#include "base/log.h"
 #include "base/memory.h"
 #include "daemon/attempts/attempt.h"
 #include "daemon/attempts/checkpoint_sweep.h"
@@ -242,6 +241,47 @@ static double end_time(const struct attempt *attempt, double now)
     return attempt->ended >= attempt->started && attempt->ended < now ? attempt->ended : now;
 }
 
+/* Removes the checkpoints that nothing goes on from. */
+static void sweep_checkpoints(const struct attempt *attempt, const struct job *job,
+                              enum job_state state)
+{
+    if (state == JOB_DONE)
+        job_keep_last_checkpoints(attempt->daemon, job->id, attempt->number,
+                                  attempt->daemon->config.checkpoints_kept_of_done);
+    else
+        checkpoint_sweep(attempt->daemon, job->id, attempt->number);
+}
+
+/* The attempt's end may say something of its device, or of the service by which it was shared. */
+static void take_fault(struct attempt *attempt, struct job *job, const struct attempt_end *end)
+{
+    if (end->fault != DEVICE_FAULT_NONE && end->shared_by) {
+        job->avoids_sharing = true;
+        snprintf(attempt->report.error_kind, sizeof attempt->report.error_kind, "%s",
+                 attempt->claim.shared_by->name);
+    } else if (attempt->claim.device_count == 1) {
+        device_fault_take(attempt->daemon, attempt->claim.devices[0], attempt, end);
+    }
+}
+
+/* The job waits for a further attempt. */
+static void job_waits_again(struct jobs *jobs, struct job *job,
+                            const struct attempt_verdict *verdict)
+{
+    if (verdict->counts_as_retry)
+        job->retries++;
+    job->memory_failures += verdict->ending == ENDING_OUT_OF_MEMORY;
+    job_details_free(job->details); /* the next start reads the specification again */
+    job->details = NULL;
+    if (verdict->state == JOB_PAUSED) {
+        job_graph_rest(jobs, job);
+        search_job_paused(jobs, job);
+    } else {
+        job_queue_after(jobs, job, verdict->delay);
+    }
+    jobs_dispatch(jobs);
+}
+
 static void attempt_conclude(struct attempt *attempt)
 {
     struct jobs *jobs = attempt->daemon->jobs;
@@ -255,18 +295,9 @@ static void attempt_conclude(struct attempt *attempt)
     if (job_is_suspended(job))
         job_suspension_ended(jobs, job);
     transition = transition_new(jobs, job);
-    if (job->kind == JOB_NATIVE && !uncounted && verdict.state == JOB_DONE)
-        job_keep_last_checkpoints(attempt->daemon, job->id, attempt->number,
-                                  attempt->daemon->config.checkpoints_kept_of_done);
-    else if (job->kind == JOB_NATIVE && !uncounted)
-        checkpoint_sweep(attempt->daemon, job->id, attempt->number);
-    if (end.fault != DEVICE_FAULT_NONE && end.shared_by) {
-        job->avoids_sharing = true;
-        snprintf(attempt->report.error_kind, sizeof attempt->report.error_kind, "%s",
-                 attempt->claim.shared_by->name);
-    } else if (attempt->claim.device_count == 1) {
-        device_fault_take(attempt->daemon, attempt->claim.devices[0], attempt, &end);
-    }
+    if (job->kind == JOB_NATIVE && !uncounted)
+        sweep_checkpoints(attempt, job, verdict.state);
+    take_fault(attempt, job, &end);
     fill_in_end(transition, attempt, &end, verdict.ending);
     fill_in_run(transition, job, attempt, &end);
     transition->finish = attempt;
@@ -300,22 +331,10 @@ static void attempt_conclude(struct attempt *attempt)
         job->wait_reason = WAIT_NONE;
     if (attempt->report.has_progress && attempt->report.progress.step > job->steps_done)
         job->steps_done = attempt->report.progress.step;
-    if (verdict.state != JOB_QUEUED && verdict.state != JOB_PAUSED) {
+    if (verdict.state == JOB_QUEUED || verdict.state == JOB_PAUSED)
+        job_waits_again(jobs, job, &verdict);
+    else
         job_forget(jobs, job);
-        return;
-    }
-    if (verdict.counts_as_retry)
-        job->retries++;
-    job->memory_failures += verdict.ending == ENDING_OUT_OF_MEMORY;
-    job_details_free(job->details); /* the next start reads the specification again */
-    job->details = NULL;
-    if (verdict.state == JOB_PAUSED) {
-        job_graph_rest(jobs, job);
-        search_job_paused(jobs, job);
-    } else {
-        job_queue_after(jobs, job, verdict.delay);
-    }
-    jobs_dispatch(jobs);
 }
 
 void job_attempt_ended(struct attempt *attempt)

@@ -4,7 +4,6 @@
 #include "daemon/jobs/forecast.h"
 
 #include "base/clock.h"
-#include "base/log.h"
 #include "base/memory.h"
 #include "daemon/jobs/decide.h"
 #include "daemon/jobs/job_class.h"
@@ -13,7 +12,6 @@
 #include "daemon/work/job_table.h"
 #include "scheduler/forecast.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -46,7 +46,7 @@ struct graph_orphan {
 struct job_graph {
     struct jobs *jobs;
     graph_point_left point_left;
-    uv_timer_t timer; /* runs graph_settle() in the loop's next turn */
+    uv_timer_t timer; /* runs on_settle() in the loop's next turn */
     struct graph_end *first_end, **last_end;
     struct graph_orphan *orphans;
     size_t orphan_count;

@@ -2,7 +2,6 @@
 #include "daemon/jobs/groups.h"
 
 #include "base/clock.h"
-#include "base/log.h"
 #include "base/memory.h"
 #include "daemon/jobs/graph.h"
 #include "daemon/jobs/job.h"
@@ -11,7 +10,6 @@
 #include "daemon/jobs/transition.h"
 #include "daemon/work/job_table.h"
 
-#include <errno.h>
 #include <search.h>
 #include <stdlib.h>
 #include <string.h>

@@ -22,7 +22,6 @@
 #include "daemon/jobs/parts.h"
 #include "daemon/work/job_table.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

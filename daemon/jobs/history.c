@@ -12,7 +12,6 @@
 #include "daemon/work/command_history.h"
 #include "daemon/work/job_table.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

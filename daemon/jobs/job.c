@@ -21,8 +21,6 @@
 #include "daemon/jobs/workload.h"
 #include "daemon/work/job_table.h"
 
-#include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -15,14 +15,6 @@ static bool is_avoided(const struct job_needs *needs, const struct device *devic
     return false;
 }
 
-static bool matches_any(const struct device *device, const char *const *patterns, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (device_matches(device, patterns[i]))
-            return true;
-    return false;
-}
-
 /* Explains the exclusion by the specification alone, in the order in which its keys bind. */
 static const char *explain_specification(const struct job_needs *needs, enum job_kind kind,
                                          const struct device *device)
@@ -31,9 +23,9 @@ static const char *explain_specification(const struct job_needs *needs, enum job
         return "a command runs there only if device.allow names it";
     if (needs->force)
         return "device.force names another";
-    if (matches_any(device, needs->deny, needs->deny_count))
+    if (device_matches_any(device, needs->deny, needs->deny_count))
         return "device.deny excludes it";
-    if (needs->allow_count && !matches_any(device, needs->allow, needs->allow_count))
+    if (needs->allow_count && !device_matches_any(device, needs->allow, needs->allow_count))
         return "device.allow does not name it";
     if (device->same_hardware)
         return "it is another way to a GPU, which only device.prefer, allow or force chooses";

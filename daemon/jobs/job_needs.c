@@ -206,18 +206,10 @@ static bool any_means(const char *const *words, size_t count, const struct devic
     return false;
 }
 
-static bool matches_any(const struct device *device, const char *const *patterns, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (device_matches(device, patterns[i]))
-            return true;
-    return false;
-}
-
 static bool specification_allows(const struct job_needs *needs, enum job_kind kind,
                                  const struct device *device)
 {
-    if (matches_any(device, needs->deny, needs->deny_count))
+    if (device_matches_any(device, needs->deny, needs->deny_count))
         return false;
     if (needs->force)
         return means(needs->force, device, kind);
@@ -316,10 +308,11 @@ bool job_needs_find_contradiction(const struct job_needs *needs, const struct de
     for (size_t i = 0; meant && i < devices->count; i++) {
         const struct device *device = devices->list[i];
 
-        if (!device_matches(device, meant) || matches_any(device, needs->deny, needs->deny_count))
+        if (!device_matches(device, meant) ||
+            device_matches_any(device, needs->deny, needs->deny_count))
             continue;
         if (needs->force || !needs->allow_count ||
-            matches_any(device, needs->allow, needs->allow_count))
+            device_matches_any(device, needs->allow, needs->allow_count))
             return false;
         *other = "device.allow";
     }

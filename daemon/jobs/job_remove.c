@@ -2,7 +2,6 @@
  * reaches without the rows, are removed after it (attempts/removed_folders.h). */
 #include "daemon/jobs/job_remove.h"
 
-#include "base/log.h"
 #include "daemon/attempts/attempt.h"
 #include "daemon/attempts/checkpoint_sweep.h"
 #include "daemon/attempts/removed_folders.h"

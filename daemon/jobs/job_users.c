@@ -9,7 +9,6 @@
 #include "daemon/work/user_shares.h"
 #include "scheduler/policy.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 

@@ -2,7 +2,6 @@
 #include "daemon/jobs/ledger.h"
 
 #include "base/clock.h"
-#include "base/log.h"
 #include "base/memory.h"
 #include "daemon/attempts/attempt.h"
 #include "daemon/devices/driver.h"

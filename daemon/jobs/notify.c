@@ -13,7 +13,6 @@
 #include "daemon/work/job_table.h"
 #include "proto/json.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,12 +1,10 @@
 /* notify_queue.c: see notify_queue.h. */
 #include "daemon/jobs/notify_queue.h"
 
-#include "base/log.h"
 #include "base/memory.h"
 #include "daemon/jobs/parts.h"
 #include "daemon/work/job_table.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 /* Each running command costs a shim, and a descriptor of traind, for up to NOTIFY_SECONDS. */

@@ -7,7 +7,6 @@
  * waits for that run. */
 #include "daemon/jobs/planning.h"
 
-#include "base/log.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "daemon/attempts/attempt.h"
@@ -37,7 +36,6 @@
 #include "daemon/work/job_table.h"
 #include "proto/json.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

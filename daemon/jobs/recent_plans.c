@@ -6,7 +6,6 @@
 #include "daemon/jobs/planning_turns.h"
 #include "daemon/work/job_table.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

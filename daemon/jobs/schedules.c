@@ -15,7 +15,6 @@
 #include "daemon/work/job_entry.h"
 #include "daemon/work/job_table.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

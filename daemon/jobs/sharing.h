@@ -4,7 +4,6 @@
 
 #include "proto/json.h"
 
-#include <limits.h>
 #include <stdbool.h>
 
 struct attempt;

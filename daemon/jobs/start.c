@@ -6,7 +6,6 @@
 #include "daemon/jobs/start.h"
 
 #include "base/clock.h"
-#include "base/log.h"
 #include "base/memory.h"
 #include "daemon/attempts/attempt.h"
 #include "daemon/jobs/begin_checkpoints.h"
@@ -27,7 +26,6 @@
 #include "daemon/store/store.h"
 #include "daemon/work/job_table.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

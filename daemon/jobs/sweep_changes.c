@@ -2,7 +2,6 @@
 #include "daemon/jobs/sweep_changes.h"
 
 #include "base/clock.h"
-#include "base/log.h"
 #include "base/memory.h"
 #include "daemon/events/watches.h"
 #include "daemon/jobs/graph.h"
@@ -17,7 +16,6 @@
 #include "daemon/store/sweep_store.h"
 #include "daemon/work/job_table.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

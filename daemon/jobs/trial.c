@@ -18,8 +18,6 @@
 #include "daemon/jobs/workload.h"
 #include "daemon/work/job_table.h"
 
-#include <math.h>
-
 enum { TRIAL_STEPS = 30 };
 
 void trial_observe_steps(struct attempt *attempt, double seconds, double steps)

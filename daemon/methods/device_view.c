@@ -8,7 +8,6 @@
 #include "daemon/jobs/device_backends.h"
 #include "daemon/jobs/device_utilisation.h"
 
-#include <math.h>
 #include <stdio.h>
 
 enum { JOBS_SHOWN_MAX = 256, OUTSIDE_SHOWN_MAX = 64 };

@@ -19,7 +19,6 @@
 #include "daemon/store/store.h"
 #include "proto/job_spec.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

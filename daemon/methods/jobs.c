@@ -15,7 +15,6 @@
 #include "daemon/store/transition_rows.h"
 #include "daemon/work/command_history.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -9,7 +9,6 @@
 #include "daemon/store/metric_rows.h"
 #include "daemon/types/job_types.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 enum { PAGE_ROWS = 1000, PAGE_ROWS_MAX = 2500 /* a message may have 1 MiB */ };

@@ -11,7 +11,6 @@
 #include "daemon/types/job_types.h"
 #include "scheduler/forecast.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 enum { QUEUE_LIMIT = 50, QUEUE_LIMIT_MAX = 500 };

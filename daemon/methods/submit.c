@@ -4,7 +4,6 @@
  * One invalid specification refuses all. */
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/log.h"
 #include "base/memory.h"
 #include "daemon/folder/code_snapshot.h"
 #include "daemon/jobs/sweeps.h"

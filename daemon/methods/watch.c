@@ -10,7 +10,6 @@
 #include "daemon/store/transition_rows.h"
 #include "daemon/types/job_types.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 enum { JOBS_PER_READ = 32, TRANSITIONS_PER_READ = 64 };

@@ -4,7 +4,6 @@
 #include "daemon/server/method.h"
 #include "daemon/server/traffic.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -2,22 +2,14 @@
 #include "daemon/server/refusal.h"
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "proto/json.h"
 
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 
 enum { PATIENCE_MILLISECONDS = 2000, CALLER_MILLISECONDS = 200 };
-
-static long milliseconds_since(const struct timespec *start)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (now.tv_sec - start->tv_sec) * 1000 + (now.tv_nsec - start->tv_nsec) / 1000000;
-}
 
 /* Reads one call. Closing a socket with unread input would discard the answer. */
 static void call_read(int caller)
@@ -37,7 +29,7 @@ void server_refuse_waiting(int descriptor, const char *sentence)
 {
     JSON_AUTO struct json_object *reply = json_object_new_object();
     struct json_object *parameters = json_object_new_object();
-    struct timespec start;
+    int64_t begin;
     const char *text;
     size_t length;
 
@@ -45,8 +37,8 @@ void server_refuse_waiting(int descriptor, const char *sentence)
     json_set_string(reply, "error", "io.traind.InternalError");
     json_set(reply, "parameters", parameters);
     text = json_text(reply, &length);
-    clock_gettime(CLOCK_MONOTONIC, &start);
-    while (milliseconds_since(&start) < PATIENCE_MILLISECONDS) {
+    begin = clock_monotonic_milliseconds();
+    while (clock_monotonic_milliseconds() - begin < PATIENCE_MILLISECONDS) {
         struct pollfd waiting = {.fd = descriptor, .events = POLLIN};
         AUTO_CLOSE int caller = -1;
 

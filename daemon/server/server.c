@@ -1,6 +1,5 @@
 /* server.c: the listening socket and the life of the server. */
 #include "base/cleanup.h"
-#include "base/log.h"
 #include "base/memory.h"
 #include "daemon/server/traffic.h"
 

@@ -1,10 +1,8 @@
 /* traffic.c: see traffic.h. */
 #include "daemon/server/traffic.h"
 
-#include "base/log.h"
 #include "base/memory.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 enum {

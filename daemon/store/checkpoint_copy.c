@@ -6,7 +6,6 @@
 #include "daemon/store/checkpoint_rows.h"
 #include "daemon/store/statement.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -6,7 +6,6 @@
 #include "daemon/store/columns.h"
 #include "daemon/store/statement.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -3,8 +3,6 @@
 
 #include "daemon/store/statement.h"
 
-#include <errno.h>
-
 static const char select_states[] = "SELECT device, health, reason FROM device_state";
 
 int device_states_read(struct store_connection *connection,

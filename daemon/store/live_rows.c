@@ -5,7 +5,6 @@
 #include "daemon/store/sql.h"
 #include "daemon/store/statement.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -6,7 +6,6 @@
 #include "daemon/store/checkpoint_source.h"
 #include "daemon/store/store.h"
 
-#include <sys/stat.h>
 #include <sys/types.h>
 
 struct checkpoint_purge;

@@ -3,7 +3,6 @@
 
 #include "daemon/store/statement.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #define NAME_PREFIX "suspension:"

@@ -7,7 +7,6 @@
 #include "daemon/types/job_types.h"
 #include "daemon/work/sweep_points.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 

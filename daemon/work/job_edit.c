@@ -1,7 +1,6 @@
 /* job_edit.c: see job_edit.h. */
 #include "daemon/work/job_edit.h"
 
-#include "base/memory.h"
 #include "base/text.h"
 
 #include <errno.h>

@@ -235,83 +235,90 @@ static void judge_lost_device(const struct attempt_end *end, struct attempt_verd
                  "its device was lost; it goes on from what it saved before");
 }
 
+static void judge_cancelled(struct attempt_verdict *verdict)
+{
+    verdict->ending = ENDING_CANCELLED;
+    verdict->state = JOB_CANCELLED;
+    snprintf(verdict->reason, sizeof verdict->reason, "cancelled");
+}
+
+static void judge_completed(struct attempt_verdict *verdict)
+{
+    verdict->ending = ENDING_COMPLETED;
+    verdict->state = JOB_DONE;
+    snprintf(verdict->reason, sizeof verdict->reason, "completed");
+}
+
+static void judge_timed_out(const struct attempt_end *end, struct attempt_verdict *verdict)
+{
+    char limit[32];
+
+    verdict->ending = ENDING_TIMED_OUT;
+    snprintf(verdict->reason, sizeof verdict->reason, "ran into its time limit of %s",
+             text_format_duration(end->time_limit, limit, sizeof limit));
+}
+
+static void judge_requeue(const struct attempt_end *end, struct attempt_verdict *verdict)
+{
+    verdict->ending = ENDING_PREEMPTED;
+    verdict->state = JOB_QUEUED;
+    /* a job that gives up at once repeatedly must not keep a device busy with its starts */
+    verdict->delay = end->seconds < end->backoff_seconds ? end->backoff_seconds : 0;
+    snprintf(verdict->reason, sizeof verdict->reason, "asked to be queued again (exit status %d)",
+             EXIT_STATUS_REQUEUE);
+}
+
+/* The trainee failed, and says nothing of its device, its disk or its time. */
+static void judge_exit(const struct attempt_end *end, struct attempt_verdict *verdict)
+{
+    verdict->ending = end->out_of_memory ? ENDING_OUT_OF_MEMORY
+                      : end->signal      ? ENDING_SIGNALLED
+                                         : ENDING_EXITED;
+    /* A user who gives a command job a retry limit wants every failure retried. A native job says
+     * itself, with an `error` record, if a retry would end the same way. */
+    if (end->out_of_memory && end->batches_divide && end->memory_failures == 0)
+        retry_with_smaller_batches(end, verdict);
+    else
+        judge_failure(end,
+                      end->executed && (end->kind == JOB_COMMAND ||
+                                        !(end->exit_status == 1 && end->error_recorded)),
+                      verdict);
+}
+
 struct attempt_verdict attempt_judge(const struct attempt_end *end)
 {
     struct attempt_verdict verdict = {.state = JOB_FAILED};
-    char limit[32];
-    bool crashed;
+    bool succeeded = end->executed && end->exit_status == 0;
+    bool faulty = end->fault != DEVICE_FAULT_NONE && end->executed && end->exit_status == 1;
 
     if (end->intent == ENDING_CANCELLED) {
-        verdict.ending = ENDING_CANCELLED;
-        verdict.state = JOB_CANCELLED;
-        snprintf(verdict.reason, sizeof verdict.reason, "cancelled");
-        return verdict;
-    }
-    if ((end->not_restored || end->intent == ENDING_LOST) &&
-        !(end->executed && end->exit_status == 0)) {
+        judge_cancelled(&verdict);
+    } else if ((end->not_restored || end->intent == ENDING_LOST) && !succeeded) {
         judge_lost_device(end, &verdict);
-        return verdict;
-    }
-    if (made_room(end)) {
+    } else if (made_room(end)) {
         judge_preemption(end, &verdict);
-        return verdict;
-    }
-    if (end->disagrees_with && strcmp(end->disagrees_with, end->device) != 0) {
+    } else if (end->disagrees_with && strcmp(end->disagrees_with, end->device) != 0) {
         judge_disagreement(end, &verdict);
-        return verdict;
-    }
-    /* a timed-out attempt may lack a record: a shim that did not answer was killed with the rest */
-    if (!end->recorded && end->intent != ENDING_TIMED_OUT) {
+    } else if (!end->recorded && end->intent != ENDING_TIMED_OUT) {
+        /* a timed-out attempt may lack a record: a shim that did not answer was killed, too */
         verdict.ending = ENDING_LOST;
         judge_failure(end, true, &verdict);
-        return verdict;
-    }
-    if (end->executed && end->exit_status == 0) {
-        verdict.ending = ENDING_COMPLETED;
-        verdict.state = JOB_DONE;
-        snprintf(verdict.reason, sizeof verdict.reason, "completed");
-        return verdict;
-    }
-    if (end->intent == ENDING_TIMED_OUT) {
-        verdict.ending = ENDING_TIMED_OUT;
-        snprintf(verdict.reason, sizeof verdict.reason, "ran into its time limit of %s",
-                 text_format_duration(end->time_limit, limit, sizeof limit));
-        return verdict;
-    }
-    if (end->executed && end->exit_status == EXIT_STATUS_REQUEUE) {
-        verdict.ending = ENDING_PREEMPTED;
-        verdict.state = JOB_QUEUED;
-        /* a job that gives up at once repeatedly must not keep a device busy with its starts */
-        verdict.delay = end->seconds < end->backoff_seconds ? end->backoff_seconds : 0;
-        snprintf(verdict.reason, sizeof verdict.reason, "asked to be queued again (exit status %d)",
-                 EXIT_STATUS_REQUEUE);
-        return verdict;
-    }
-    /* a command may mean anything by it, but not before it is executed (shim_unpack.c) */
-    if (end->executed == (end->kind == JOB_NATIVE) && end->exit_status == EXIT_STATUS_DISK_FULL) {
+    } else if (succeeded) {
+        judge_completed(&verdict);
+    } else if (end->intent == ENDING_TIMED_OUT) {
+        judge_timed_out(end, &verdict);
+    } else if (end->executed && end->exit_status == EXIT_STATUS_REQUEUE) {
+        judge_requeue(end, &verdict);
+    } else if (end->executed == (end->kind == JOB_NATIVE) &&
+               end->exit_status == EXIT_STATUS_DISK_FULL) {
+        /* a command may mean anything by it, but not before it is executed (shim_unpack.c) */
         judge_disk_full(end, &verdict);
-        return verdict;
-    }
-    if (end->fault != DEVICE_FAULT_NONE && end->shared_by && end->executed &&
-        end->exit_status == 1) {
+    } else if (faulty && end->shared_by) {
         judge_shared_fault(end, &verdict);
-        return verdict;
-    }
-    if (end->fault != DEVICE_FAULT_NONE && end->executed && end->exit_status == 1) {
+    } else if (faulty) {
         judge_device_fault(end, &verdict);
-        return verdict;
+    } else {
+        judge_exit(end, &verdict);
     }
-    verdict.ending = end->out_of_memory ? ENDING_OUT_OF_MEMORY
-                     : end->signal      ? ENDING_SIGNALLED
-                                        : ENDING_EXITED;
-    if (end->out_of_memory && end->batches_divide && end->memory_failures == 0) {
-        retry_with_smaller_batches(end, &verdict);
-        return verdict;
-    }
-    /* A user who gives a command job a retry limit wants every failure retried. A native job says
-     * itself, with an `error` record, if a retry would end the same way. */
-    crashed = end->executed &&
-              (end->kind == JOB_COMMAND || !(end->exit_status == 1 && end->error_recorded));
-    judge_failure(end, crashed, &verdict);
     return verdict;
 }

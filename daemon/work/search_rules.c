@@ -94,19 +94,6 @@ size_t search_rank(const struct search_table *table, uint32_t *order)
     return count;
 }
 
-const struct search_result *search_best(const struct search_table *table)
-{
-    const struct search_result *best = NULL;
-
-    for (size_t i = 0; i < table->count; i++) {
-        const struct search_result *result = &table->results[i];
-
-        if (!best || compare_reached(&result, &best, (void *)table) < 0)
-            best = result;
-    }
-    return best;
-}
-
 /* ---- rungs ----------------------------------------------------------------------------------- */
 
 /* A rung with its results, the best first. */

@@ -44,9 +44,6 @@ struct search_result *search_table_find(const struct search_table *table, uint32
 
 /* Whether value `a` is better than `b`. */
 bool search_is_better(const struct search *search, double a, double b);
-/* The best result, at the highest rung that any trial has reached that has not failed; NULL: there
- * is none. */
-const struct search_result *search_best(const struct search_table *table);
 /* Indices of the trials that have a result, the best first: those of higher rungs go before those
  * of lower ones, and those that failed come last. `order` has room for all trials; returns how
  * many. */

@@ -10,7 +10,6 @@
 #include "daemon/work/sweep_axis.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,6 @@
 /* choice_table.c: see choice_table.h. */
 #include "engine/backends/choice_table.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>

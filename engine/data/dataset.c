@@ -6,7 +6,6 @@
 #include "engine/data/table_columns.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -3,7 +3,6 @@
 #include "engine/data/detection.h"
 
 #include "base/cleanup.h"
-#include "base/text.h"
 #include "engine/data/detection_internal.h"
 #include "engine/data/image.h"
 #include "engine/data/npy_format.h"

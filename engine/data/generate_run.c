@@ -1,5 +1,6 @@
 /* generate_run.c: runs the command of a "generate" source; see generate.h. */
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/text.h"
 #include "engine/data/cache.h"
 #include "engine/data/generate.h"
@@ -277,12 +278,9 @@ static int job_finish(struct jobs *jobs, struct job *job, int status, struct err
 static void tell(struct jobs *jobs)
 {
     const struct dataset_config *config = jobs->run->config;
-    struct timespec now;
     char name[256], what[300];
-    double seconds;
+    double seconds = clock_monotonic();
 
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    seconds = (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
     if (jobs->told == 0)
         jobs->told = seconds;
     if (!config->events || !config->events->progress || seconds - jobs->told < progress_period)

@@ -3,7 +3,6 @@
 
 #include "base/cleanup.h"
 #include "base/hash.h"
-#include "base/text.h"
 #include "engine/data/csv_table.h"
 #include "engine/data/reader.h"
 

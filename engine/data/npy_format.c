@@ -1,6 +1,7 @@
 /* npy_format.c: see npy_format.h. */
 #include "engine/data/npy_format.h"
 
+#include "base/half.h"
 #include "base/text.h"
 
 #include <endian.h>
@@ -303,23 +304,6 @@ int npy_normalise(const char *path, struct npy_array *array, uint8_t **copy, str
 }
 
 /* ---- elements ---- */
-
-/* Converts from IEEE 754 binary16. */
-static float half_to_float(uint16_t half)
-{
-    uint32_t sign = (uint32_t)(half >> 15) << 31, exponent = half >> 10 & 31,
-             fraction = half & 1023;
-    uint32_t bits;
-    float value;
-
-    if (exponent == 0) {
-        value = (float)fraction * 0x1p-24f;
-        return sign ? -value : value;
-    }
-    bits = sign | (exponent == 31 ? 255 : exponent + 112) << 23 | fraction << 13;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
 
 /* The data may be at any address, aligned or not. */
 #define CONVERT(type, expression)                                      \

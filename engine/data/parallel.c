@@ -2,6 +2,7 @@
  * been handed out when it fails. Once those are done, the first failure is known. */
 #include "engine/data/parallel.h"
 
+#include "base/clock.h"
 #include "engine/data/dataset.h"
 
 #include <errno.h>
@@ -10,7 +11,6 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <time.h>
 
 static const double progress_period = 5; /* seconds */
 
@@ -48,14 +48,6 @@ int parallel_threads(const struct parallel_work *work)
     return work->count < threads ? (int)work->count : threads;
 }
 
-static double clock_seconds(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
 static void fail(struct parallel *parallel, int64_t index, const struct error *error)
 {
     pthread_mutex_lock(&parallel->mutex);
@@ -77,7 +69,7 @@ static void *thread_run(void *argument)
     struct parallel_thread *self = argument;
     struct parallel *parallel = self->parallel;
     const struct parallel_work *work = parallel->work;
-    double told = clock_seconds();
+    double told = clock_monotonic();
 
     while (!atomic_load(&parallel->failed)) {
         int64_t index = atomic_fetch_add(&parallel->next, 1);
@@ -94,8 +86,8 @@ static void *thread_run(void *argument)
         int64_t done = atomic_fetch_add(&parallel->done, 1) + 1;
         /* the first thread reports the progress of all */
         if (self->number == 0 && work->events && work->events->progress &&
-            clock_seconds() - told >= progress_period) {
-            told = clock_seconds();
+            clock_monotonic() - told >= progress_period) {
+            told = clock_monotonic();
             work->events->progress(work->events->context, work->what, done, work->count);
         }
     }

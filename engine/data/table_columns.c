@@ -2,7 +2,6 @@
 #include "engine/data/table_columns.h"
 
 #include "base/cleanup.h"
-#include "base/text.h"
 #include "engine/data/reader.h"
 
 #include <errno.h>

@@ -4,7 +4,6 @@
 #include "engine/data/reader.h"
 #include "engine/data/table_columns.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -7,7 +7,6 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 /* No code point takes more bytes of UTF-8 than 3/2 of those of UTF-16. */
 static size_t utf8_bytes_max(size_t utf16_bytes)

@@ -5,7 +5,6 @@
 #include "engine/graph/build.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -56,6 +55,14 @@ bool graph_node_scales_by_norms(const struct graph *graph, const struct graph_no
 {
     return node->op == OP_OPTIMIZER &&
            optimizer_of(&graph->groups[node->attributes.optimizer_group].config)->scales_by_norms;
+}
+
+bool graph_update_is_first(const struct graph *graph, int32_t node)
+{
+    while (node-- > 0)
+        if (graph->nodes[node].op == OP_OPTIMIZER)
+            return false;
+    return true;
 }
 
 bool graph_node_updates_whole(const struct graph *graph, const struct graph_node *node)

@@ -50,6 +50,11 @@ int optimizer_states(const struct optimizer_config *config,
 double optimizer_flops(const struct optimizer_config *config, double rows, double columns);
 /* Whether weight decay shrinks the weights (decoupled) with these settings. */
 bool optimizer_decays_apart(const struct optimizer_config *config);
+/* The factor of Muon's learning rate for a matrix. */
+double optimizer_muon_rate_scale(const struct optimizer_config *config, double rows,
+                                 double columns);
+/* Whether no node before this one updates a parameter. */
+bool graph_update_is_first(const struct graph *graph, int32_t node);
 /* Whether the node updates a matrix by matrix products. */
 bool graph_node_updates_matrix(const struct graph *graph, const struct graph_node *node);
 /* Whether the node updates a parameter by norms of all of it. */

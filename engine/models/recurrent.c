@@ -6,7 +6,6 @@
 #include "engine/models/builders.h"
 
 #include <errno.h>
-#include <stdio.h>
 
 static const char *const model_readout_names[] = {
     [READOUT_LAST] = "last",

@@ -2,27 +2,18 @@
  * the fastest run counts: other work of the machine can only slow a run down. */
 #include "engine/train/calibration.h"
 
+#include "base/clock.h"
 #include "engine/graph/forward.h"
 #include "engine/models/models.h"
 #include "engine/train/calibration_chains.h"
 #include "engine/train/session.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { RUNS_MIN = 3, RUNS_MAX = 200, CHAIN_LENGTH = 32, LABEL_CLASSES = 10, VOCABULARY = 64 };
 static const double round_seconds = 0.03;
-
-static double seconds_now(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
 
 /* ---- running a session for a while ---- */
 
@@ -82,13 +73,13 @@ static int run_for_a_while(struct session *session, const struct sample *sample,
     struct session_batch batch = fill_batch(session);
     struct profile *profile = NULL;
     int64_t best = INT64_MAX;
-    double begin = seconds_now();
+    double begin = clock_monotonic();
     int r = profile_create(session, 1, &profile, error);
 
     for (int i = 0; r == 0 && i < RUNS_MAX; i++) {
         int64_t took;
 
-        if (i >= RUNS_MIN && seconds_now() - begin > round_seconds)
+        if (i >= RUNS_MIN && clock_monotonic() - begin > round_seconds)
             break;
         r = run_once(session, sample, &batch, profile, error);
         took = profile->runs[0].end - profile->runs[0].begin;

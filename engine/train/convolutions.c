@@ -8,6 +8,7 @@
  * directions, the copies between them count there. */
 #include "engine/train/convolutions.h"
 
+#include "base/clock.h"
 #include "engine/graph/forward.h"
 #include "engine/graph/operator.h"
 #include "engine/train/session.h"
@@ -16,7 +17,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { LANES_MAX = 8, TASKS_MAX = 8, BATCH_MAX = 64, BATCH_FEW = 16, CHANNELS_MIN = 16 };
 enum { CHANNELS_MANY = 64 }; /* convolutions with fewer channels are another kind of work */
@@ -51,14 +51,6 @@ static const double hopeless = 4, hopeless_at_first = 20;
 /* A way must take less than this part of the time of the device's own way to be preferred:
  * measurements of the same work differ by about as much. */
 static const double margin = 0.97;
-
-static double now(void)
-{
-    struct timespec time;
-
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
 
 bool convolutions_have_choice(const struct backend *backend)
 {
@@ -357,20 +349,20 @@ static void end_hopeless(struct way *ways, const struct convolution_times *times
 static int run_ways(struct way *ways, const struct convolution_shape *shape,
                     const struct round *round, struct convolution_times *times, struct error *error)
 {
-    double begin = now();
+    double begin = clock_monotonic();
     int r = 0;
 
     for (int run = 0; r == 0 && run < round->runs_max &&
-                      (run < round->runs_min || now() - begin < round->seconds);
+                      (run < round->runs_min || clock_monotonic() - begin < round->seconds);
          run++) {
         for (int i = 0; i < times->count && r == 0; i++) {
-            double start = now();
+            double start = clock_monotonic();
 
             if (!ways[i].session || ways[i].ends)
                 continue;
             r = run_way(&ways[i], shape, run <= 1, error);
             /* one run took as long as a whole round should: its time counts */
-            ways[i].ends = now() - start > round->seconds * (run == 0 ? hopeless : 1);
+            ways[i].ends = clock_monotonic() - start > round->seconds * (run == 0 ? hopeless : 1);
         }
         take_times(ways, times);
         end_hopeless(ways, times, run == 0 ? hopeless_at_first : hopeless);

@@ -1,23 +1,15 @@
 /* data_time.c: measures how long batches take to load: training_measure_data() of training.h. */
 #include "base/alignment.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "engine/train/training_internal.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
-#include <time.h>
 
 enum { BATCHES_MAX = 33 };
 static const double seconds_enough = 0.02;
-
-static double seconds_now(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
 
 static int compare_numbers(const void *a, const void *b)
 {
@@ -36,13 +28,13 @@ static int time_batches(const struct loader_config *config, struct loader *loade
 
     while (r == 0 && count < BATCHES_MAX && (count < 3 || total < seconds_enough)) {
         struct loader_batch batch;
-        double begin = seconds_now();
+        double begin = clock_monotonic();
 
         r = loader_next(loader, &batch, error);
         if (r < 0 || batch.count < config->batch)
             break;
         loader_release(loader);
-        total += times[count++] = seconds_now() - begin;
+        total += times[count++] = clock_monotonic() - begin;
     }
     if (r < 0)
         return r;

@@ -3,7 +3,6 @@
 
 #include "base/squared_distance.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>

@@ -5,7 +5,6 @@
  * weights. */
 #include "engine/train/loop_internal.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 

@@ -1,8 +1,6 @@
 /* loss_scale.c: see loss_scale.h. */
 #include "engine/train/loss_scale.h"
 
-#include <errno.h>
-
 static const double initial_scale = 65536; /* torch.amp.GradScaler's init_scale */
 
 void loss_scale_begin(struct loss_scale *loss_scale, bool wanted)

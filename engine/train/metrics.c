@@ -10,109 +10,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-/* ---- names ---- */
-
-#define NAME(upper, lower, ...) [METRIC_##upper] = #lower,
-static const char *const metric_kind_names[] = {METRIC_KINDS(NAME)};
-#undef NAME
-DEFINE_STRING_TABLE(metric_kind, enum metric_kind, metric_kind_names)
-
-#define TRAITS(upper, lower, traits, ...) [METRIC_##upper] = (traits),
-static const unsigned metric_traits[] = {METRIC_KINDS(TRAITS)};
-#undef TRAITS
-
-const char *metric_name(enum metric_subset subset, enum metric_kind kind)
-{
-#define NAMES(upper, lower, ...)                                    \
-    [METRIC_##upper] = {[METRIC_VALIDATION] = "validation_" #lower, \
-                        [METRIC_TEST] = "test_" #lower,             \
-                        [METRIC_LAST_TEST] = "last_test_" #lower},
-    static const char *const names[METRIC_COUNT][METRIC_SUBSETS] = {METRIC_KINDS(NAMES)};
-#undef NAMES
-
-    return names[kind][subset];
-}
-
-int metric_of_name(const char *name)
-{
-    static const char *const prefixes[] = {"train_", "validation_"};
-
-    for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++)
-        if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0)
-            return metric_kind_from_string(name + strlen(prefixes[i]));
-    return -1;
-}
-
-bool metric_falls(enum metric_kind kind)
-{
-    return metric_traits[kind] & METRIC_FALLS;
-}
-
-enum { HEAD_METRIC_NAME_MAX = 48 };
-
-int metric_head_of_name(const struct metric_heads *heads, const char *name)
-{
-    for (int i = 0; i < heads->count; i++) {
-        char own[HEAD_METRIC_NAME_MAX];
-
-        snprintf(own, sizeof own, METRIC_OF_HEAD, heads->names[i]);
-        if (strcmp(own, name) == 0)
-            return i;
-    }
-    return -1;
-}
-
-/* ---- which ---- */
-
-static metric_set bit(enum metric_kind kind)
-{
-    return (metric_set)1 << kind;
-}
-
-unsigned metric_task(const struct dataset *dataset, const struct metric_heads *heads)
-{
-    if (heads->count)
-        return METRIC_OF_HEADS;
-    if (heads->embedding)
-        return METRIC_OF_EMBEDDINGS;
-    if (dataset_format_is_text(dataset->format))
-        return METRIC_OF_TEXT;
-    if (dataset->target == DATASET_TARGET_CLASS)
-        return METRIC_OF_CLASSES;
-    return dataset->plain_targets == DATASET_PLAIN_LABELS ? METRIC_OF_LABELS : METRIC_OF_VALUES;
-}
-
-metric_set metrics_of_task(unsigned task)
-{
-    metric_set set = 0;
-
-    for (int i = 0; i < METRIC_COUNT; i++)
-        set |= metric_traits[i] & task ? bit(i) : 0;
-    return set;
-}
-
-metric_set metrics_of_sums(unsigned task)
-{
-    metric_set set = metrics_of_task(task);
-
-    for (int i = 0; i < METRIC_COUNT; i++)
-        set &= ~(metric_traits[i] & METRIC_READS ? bit(i) : 0);
-    return set;
-}
-
-metric_set metrics_usual(const struct dataset *dataset, unsigned task, enum metric_subset subset)
-{
-    metric_set set = metrics_of_task(task);
-
-    for (int i = 0; i < METRIC_COUNT; i++)
-        set &= ~(metric_traits[i] & METRIC_ASKED ? bit(i) : 0);
-    if (task == METRIC_OF_EMBEDDINGS && subset == METRIC_VALIDATION)
-        return metrics_of_sums(task);
-    if (task != METRIC_OF_CLASSES || dataset->classes == 2)
-        return set;
-    return subset == METRIC_VALIDATION ? metrics_of_sums(task) : set & ~bit(METRIC_AUC);
-}
+#include <string.h>
 
 /* ---- sums over the outputs ---- */
 
@@ -144,7 +42,7 @@ struct metrics {
     struct loss_head heads[GRAPH_HEADS_MAX];
     int head_count;
     double head_sum[GRAPH_HEADS_MAX], head_squares[GRAPH_HEADS_MAX];
-    char head_names[GRAPH_HEADS_MAX][METRIC_SUBSETS][2][HEAD_METRIC_NAME_MAX];
+    char head_names[GRAPH_HEADS_MAX][METRIC_SUBSETS][2][METRIC_HEAD_NAME_MAX];
     int32_t *sample_labels; /* owned: all labels of one sample */
 
     struct label_metrics *labels_each;    /* owned; NULL: samples have no labels of 0 and 1 */
@@ -164,19 +62,9 @@ struct metrics {
 
 static const int64_t top_ranks[] = {3, 5};
 
-/* The metrics that have one of the traits. */
-static metric_set with_trait(unsigned trait)
-{
-    metric_set set = 0;
-
-    for (int i = 0; i < METRIC_COUNT; i++)
-        set |= metric_traits[i] & trait ? bit(i) : 0;
-    return set;
-}
-
 static bool wants_scores(const struct metrics_config *config)
 {
-    return config->kinds & with_trait(METRIC_SCORES);
+    return config->kinds & metrics_of_trait(METRIC_SCORES);
 }
 
 /* Of two classes, only the second is ranked. */
@@ -247,7 +135,7 @@ static void take_heads(struct metrics *metrics, const struct metric_heads *heads
         metrics->heads[i] = heads->heads[i];
         for (int k = 0; k < METRIC_SUBSETS; k++)
             for (int error = 0; error < 2; error++)
-                snprintf(metrics->head_names[i][k][error], HEAD_METRIC_NAME_MAX, "%s_%s_loss%s",
+                snprintf(metrics->head_names[i][k][error], METRIC_HEAD_NAME_MAX, "%s_%s_loss%s",
                          prefixes[k], heads->names[i], error ? "_error" : "");
     }
 }
@@ -382,9 +270,9 @@ static void add_probabilities(struct metrics *metrics, const float *logits, int6
 
 void metrics_add_class(struct metrics *metrics, const float *logits, int32_t label)
 {
-    metric_set probable =
-        with_trait(METRIC_SCORES) | bit(METRIC_LOG_LOSS) | bit(METRIC_CALIBRATION_ERROR);
-    metric_set ranked = bit(METRIC_TOP_3_ACCURACY) | bit(METRIC_TOP_5_ACCURACY);
+    metric_set probable = metrics_of_trait(METRIC_SCORES) | metric_bit(METRIC_LOG_LOSS) |
+                          metric_bit(METRIC_CALIBRATION_ERROR);
+    metric_set ranked = metric_bit(METRIC_TOP_3_ACCURACY) | metric_bit(METRIC_TOP_5_ACCURACY);
     int64_t predicted = largest_of(logits, metrics->classes);
 
     metrics->predicted[predicted]++;
@@ -658,12 +546,12 @@ double metrics_value(const struct metrics *metrics, enum metric_kind kind,
 {
     double loss = step_metrics_loss(sums);
 
-    if (metric_traits[kind] & METRIC_READS &&
-        (!metrics || metrics->count == 0 || !(metrics->kinds & bit(kind))))
+    if (metric_has(kind, METRIC_READS) &&
+        (!metrics || metrics->count == 0 || !(metrics->kinds & metric_bit(kind))))
         return NAN;
-    if (metric_traits[kind] & METRIC_READS && metrics->labels_each)
+    if (metric_has(kind, METRIC_READS) && metrics->labels_each)
         return measure_labels(metrics->labels_each, kind);
-    if (metric_traits[kind] & METRIC_READS && metric_traits[kind] & METRIC_OF_CLASSES)
+    if (metric_has(kind, METRIC_READS) && metric_has(kind, METRIC_OF_CLASSES))
         return measure_classes(metrics, kind);
     switch (kind) {
     case METRIC_ACCURACY:

@@ -6,62 +6,15 @@
 #pragma once
 
 #include "base/error.h"
-#include "base/string_table.h"
 #include "engine/data/loader.h"
 #include "engine/train/class_metrics.h"
 #include "engine/train/label_metrics.h"
+#include "engine/train/metric_kinds.h"
 #include "engine/train/session.h"
-#include "proto/metric_kinds.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-enum metric_kind {
-#define KIND(upper, lower, ...) METRIC_##upper,
-    METRIC_KINDS(KIND)
-#undef KIND
-        METRIC_COUNT
-};
-DECLARE_STRING_TABLE(metric_kind, enum metric_kind);
-
-/* A set of metrics: bit k is metric k. */
-typedef uint32_t metric_set;
-
-/* The sets that metrics are measured of. */
-enum metric_subset { METRIC_VALIDATION, METRIC_TEST, METRIC_LAST_TEST, METRIC_SUBSETS };
-/* "validation_f1"; it lives for ever. */
-const char *metric_name(enum metric_subset subset, enum metric_kind kind);
-/* The kind whose name follows "train_" or "validation_"; -1: `name` is no such metric. */
-int metric_of_name(const char *name);
-bool metric_falls(enum metric_kind kind);
-
-/* What the outputs of a model are beside classes or values: the heads of one that has several
- * losses, `count` 0: it has not; `quantiles` of each value side by side, 0: the value itself. The
- * metrics of values are those of quantile number `median`, the nearest to 0.5. `embedding`: how
- * many numbers the embedding of a sample has, 0: it has none. */
-struct metric_heads {
-    const struct loss_head *heads;
-    const char *const *names;
-    int count;
-    int quantiles, median;
-    int64_t embedding;
-};
-
-/* The head whose loss on the validation set has that name; -1: none has. */
-int metric_head_of_name(const struct metric_heads *heads, const char *name);
-
-/* The trait of the task that the set is for: METRIC_OF_CLASSES, _VALUES, _LABELS, _TEXT, _HEADS or
- * _EMBEDDINGS. */
-unsigned metric_task(const struct dataset *dataset, const struct metric_heads *heads);
-/* All metrics of the task. */
-metric_set metrics_of_task(unsigned task);
-/* Those that need nothing but the sums that the device keeps: they cost no time. */
-metric_set metrics_of_sums(unsigned task);
-/* What is measured where nothing is asked for. Metrics of outputs that are read make evaluations of
- * small models slower. So the validation set of more than two classes, or of embeddings, has none,
- * and the test set, which is evaluated once, has those that need little memory. */
-metric_set metrics_usual(const struct dataset *dataset, unsigned task, enum metric_subset subset);
 
 struct metrics_config {
     const struct dataset *dataset; /* the training set: the task and the number of classes */

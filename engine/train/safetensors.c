@@ -1,33 +1,20 @@
-/* safetensors.c: writes and reads weights in the safetensors format. */
-#include "engine/train/safetensors.h"
-
-#include "base/alignment.h"
+/* safetensors.c: reads files in the safetensors format. See safetensors.h. */
 #include "base/cleanup.h"
-#include "base/file.h"
-#include "base/sha256.h"
+#include "base/half.h"
 #include "base/text.h"
+#include "engine/train/auto_json.h"
+#include "engine/train/safetensors_internal.h"
 
 #include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <json-c/json.h>
-#include <libgen.h>
-#include <limits.h>
-#include <math.h>
 #include <stdbool.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-
-enum {
-    LENGTH_BYTES = 8,             /* of the field with the header's length */
-    HEADER_BYTES_MAX = 100000000, /* the limit of the reference implementation */
-    HEADER_DEPTH_MAX = 4,         /* header, tensor, list, number */
-    MAPPED_LITTLE_ENDIAN_ONLY = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-};
-_Static_assert(MAPPED_LITTLE_ENDIAN_ONLY, "tensors are written and mapped as they lie in memory");
+#include <unistd.h>
 
 static const struct {
     const char *name;
@@ -38,8 +25,7 @@ static const struct {
              [SAFETENSORS_FLOAT16] = {"F16", 2}, [SAFETENSORS_BFLOAT16] = {"BF16", 2}};
 
 enum { TYPE_COUNT = sizeof types / sizeof types[0] };
-
-static const char metadata_key[] = "__metadata__";
+enum { HEADER_DEPTH_MAX = 4 /* header, tensor, list, number */ };
 
 size_t safetensors_type_bytes(enum safetensors_type type)
 {
@@ -51,14 +37,7 @@ const char *safetensors_type_name(enum safetensors_type type)
     return types[type].name;
 }
 
-static void json_release(struct json_object **object)
-{
-    json_object_put(*object);
-}
-#define AUTO_JSON CLEANUP(json_release)
-
-/* The bytes of a tensor of this type and shape. False: they overflow, or an extent is negative. */
-static bool tensor_bytes(const struct safetensors_tensor *tensor, size_t *bytes)
+bool safetensors_tensor_bytes(const struct safetensors_tensor *tensor, size_t *bytes)
 {
     *bytes = types[tensor->type].bytes;
     for (int i = 0; i < tensor->rank; i++)
@@ -67,231 +46,9 @@ static bool tensor_bytes(const struct safetensors_tensor *tensor, size_t *bytes)
     return *bytes <= INT64_MAX;
 }
 
-/* ---- writing ---- */
-
-struct safetensors_writer {
-    char *path, *temporary;
-    int descriptor;
-    struct sha256 hash;
-    uint64_t written, expected; /* of the whole file */
-};
-
-static int out_of_memory(const char *path, struct error *error)
+int safetensors_out_of_memory(const char *path, struct error *error)
 {
     return error_set(error, -ENOMEM, "not enough memory for the tensors of %s", path);
-}
-
-static int check_tensors(const char *path, struct safetensors_tensor *tensors, int count,
-                         struct error *error)
-{
-    for (int i = 0; i < count; i++) {
-        struct safetensors_tensor *tensor = &tensors[i];
-
-        if (!tensor->name[0] || strcmp(tensor->name, metadata_key) == 0 ||
-            !text_is_utf8(tensor->name, strlen(tensor->name)))
-            return error_set(error, -EINVAL, "%s: tensor %d has no usable name (\"%s\")", path, i,
-                             tensor->name);
-        if (tensor->rank < 0 || tensor->rank > SAFETENSORS_RANK_MAX ||
-            !tensor_bytes(tensor, &tensor->bytes))
-            return error_set(error, -EINVAL, "%s: tensor %s has an impossible shape", path,
-                             tensor->name);
-        if (i && types[tensor->type].bytes > types[tensor[-1].type].bytes)
-            return error_set(error, -EINVAL,
-                             "%s: tensor %s would not lie aligned; order tensors by the size of "
-                             "their elements, largest first",
-                             path, tensor->name);
-    }
-    return 0;
-}
-
-static struct json_object *describe_tensor(const struct safetensors_tensor *tensor, size_t begin)
-{
-    struct json_object *object = json_object_new_object();
-    struct json_object *shape = json_object_new_array(), *offsets = json_object_new_array();
-
-    for (int i = 0; i < tensor->rank; i++)
-        json_object_array_add(shape, json_object_new_int64(tensor->shape[i]));
-    json_object_array_add(offsets, json_object_new_int64((int64_t)begin));
-    json_object_array_add(offsets, json_object_new_int64((int64_t)(begin + tensor->bytes)));
-    json_object_object_add(object, "dtype", json_object_new_string(types[tensor->type].name));
-    json_object_object_add(object, "shape", shape);
-    json_object_object_add(object, "data_offsets", offsets);
-    return object;
-}
-
-/* Writes the header as JSON. `data_bytes` receives where the last tensor ends. */
-static int describe_file(const char *path, const struct safetensors_pair *metadata,
-                         int metadata_count, const struct safetensors_tensor *tensors, int count,
-                         struct json_object *header, uint64_t *data_bytes, struct error *error)
-{
-    size_t begin = 0;
-
-    if (metadata_count) {
-        struct json_object *pairs = json_object_new_object();
-        json_object_object_add(header, metadata_key, pairs);
-        for (int i = 0; i < metadata_count; i++) {
-            if (!text_is_utf8(metadata[i].key, strlen(metadata[i].key)) ||
-                !text_is_utf8(metadata[i].value, strlen(metadata[i].value)))
-                return error_set(error, -EINVAL, "%s: metadata %d is not valid UTF-8", path, i);
-            json_object_object_add(pairs, metadata[i].key,
-                                   json_object_new_string(metadata[i].value));
-        }
-    }
-    for (int i = 0; i < count; i++) {
-        if (json_object_object_get_ex(header, tensors[i].name, NULL))
-            return error_set(error, -EINVAL, "%s: two tensors are named %s", path, tensors[i].name);
-        json_object_object_add(header, tensors[i].name, describe_tensor(&tensors[i], begin));
-        begin += tensors[i].bytes;
-    }
-    *data_bytes = begin;
-    return 0;
-}
-
-static int writer_put(struct safetensors_writer *writer, const void *bytes, size_t size,
-                      struct error *error)
-{
-    int result = file_write_all(writer->descriptor, bytes, size);
-
-    if (result < 0)
-        return error_set_errno(error, result, "cannot write %s", writer->temporary);
-    sha256_add(&writer->hash, bytes, size);
-    writer->written += size;
-    return 0;
-}
-
-static int write_header(struct safetensors_writer *writer, struct json_object *header,
-                        uint64_t data_bytes, struct error *error)
-{
-    static const char blanks[LENGTH_BYTES] = "        ";
-    size_t length;
-    const char *text = json_object_to_json_string_length(
-        header, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE, &length);
-    int result;
-
-    if (!text)
-        return out_of_memory(writer->path, error);
-    size_t padded = align_up(length, LENGTH_BYTES);
-    uint64_t stored = htole64(padded);
-    if (padded > HEADER_BYTES_MAX)
-        return error_set(error, -EFBIG, "%s: the header would take %zu bytes, more than %d",
-                         writer->path, padded, HEADER_BYTES_MAX);
-    writer->expected = LENGTH_BYTES + padded + data_bytes;
-    result = writer_put(writer, &stored, sizeof stored, error);
-    if (result == 0)
-        result = writer_put(writer, text, length, error);
-    if (result == 0)
-        result = writer_put(writer, blanks, padded - length, error);
-    return result;
-}
-
-int safetensors_writer_open(const char *path, const struct safetensors_pair *metadata,
-                            int metadata_count, struct safetensors_tensor *tensors, int count,
-                            struct safetensors_writer **writer, struct error *error)
-{
-    AUTO_JSON struct json_object *header = json_object_new_object();
-    struct safetensors_writer *made;
-    uint64_t data_bytes = 0;
-    int result = check_tensors(path, tensors, count, error);
-
-    if (result == 0)
-        result = file_check_replaceable(path, error);
-    if (result == 0)
-        result = describe_file(path, metadata, metadata_count, tensors, count, header, &data_bytes,
-                               error);
-    if (result < 0)
-        return result;
-    made = calloc(1, sizeof *made);
-    if (!made)
-        return out_of_memory(path, error);
-    made->descriptor = -1;
-    made->path = strdup(path);
-    if (!made->path || asprintf(&made->temporary, "%s.tmp", path) < 0) {
-        made->temporary = NULL;
-        result = out_of_memory(path, error);
-        goto failed;
-    }
-    made->descriptor = open(made->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    if (made->descriptor < 0) {
-        result = error_set_errno(error, -errno, "cannot create %s", made->temporary);
-        goto failed;
-    }
-    sha256_begin(&made->hash);
-    result = write_header(made, header, data_bytes, error);
-    if (result == 0) {
-        *writer = made;
-        return 0;
-    }
-failed:
-    safetensors_writer_abort(made);
-    return result;
-}
-
-int safetensors_writer_add(struct safetensors_writer *writer, const void *data, size_t bytes,
-                           struct error *error)
-{
-    if (bytes > writer->expected - writer->written)
-        return error_set(error, -EINVAL, "%s: more data than the tensors of its header hold",
-                         writer->path);
-    return writer_put(writer, data, bytes, error);
-}
-
-static void writer_free(struct safetensors_writer *writer)
-{
-    cleanup_close(&writer->descriptor);
-    free(writer->path);
-    free(writer->temporary);
-    free(writer);
-}
-
-static int sync_folder(const char *path, struct error *error)
-{
-    AUTO_FREE char *copy = strdup(path);
-    AUTO_CLOSE int folder = -1;
-
-    if (!copy)
-        return out_of_memory(path, error);
-    folder = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (folder < 0 || fsync(folder) < 0)
-        return error_set_errno(error, -errno, "cannot sync the folder of %s", path);
-    return 0;
-}
-
-int safetensors_writer_finish(struct safetensors_writer *writer,
-                              char digest[SAFETENSORS_DIGEST_SIZE], uint64_t *file_bytes,
-                              struct error *error)
-{
-    char hexadecimal[SHA256_HEX_SIZE];
-    int result = 0;
-
-    if (writer->written != writer->expected)
-        result = error_set(error, -EINVAL, "%s: %" PRIu64 " bytes of the tensors' data are missing",
-                           writer->path, writer->expected - writer->written);
-    else if (fsync(writer->descriptor) < 0)
-        result = error_set_errno(error, -errno, "cannot sync %s", writer->temporary);
-    else if (rename(writer->temporary, writer->path) < 0)
-        result = error_set_errno(error, -errno, "cannot rename %s", writer->temporary);
-    if (result < 0) {
-        safetensors_writer_abort(writer);
-        return result;
-    }
-    result = sync_folder(writer->path, error);
-    sha256_end(&writer->hash, hexadecimal);
-    if (digest)
-        memcpy(digest, hexadecimal, sizeof hexadecimal);
-    if (file_bytes)
-        *file_bytes = writer->written;
-    writer_free(writer);
-    return result;
-}
-
-void safetensors_writer_abort(struct safetensors_writer *writer)
-{
-    if (!writer)
-        return;
-    if (writer->descriptor >= 0)
-        /* an open file has a name: NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker) */
-        unlink(writer->temporary);
-    writer_free(writer);
 }
 
 /* ---- reading ---- */
@@ -352,7 +109,7 @@ static int read_shape(const struct reader *reader, struct json_object *value,
         if (tensor->shape[i] < 0)
             return damaged(reader, tensor->name, "has an extent that is no whole number", error);
     }
-    if (!tensor_bytes(tensor, &tensor->bytes))
+    if (!safetensors_tensor_bytes(tensor, &tensor->bytes))
         return damaged(reader, tensor->name, "has a shape beyond all memory", error);
     return 0;
 }
@@ -391,7 +148,7 @@ static int read_tensor(const struct reader *reader, const char *name, struct jso
     if (result < 0)
         return result;
     tensor->name = strdup(name);
-    return tensor->name ? 0 : out_of_memory(reader->path, error);
+    return tensor->name ? 0 : safetensors_out_of_memory(reader->path, error);
 }
 
 static int read_metadata(const struct reader *reader, struct json_object *value,
@@ -407,7 +164,7 @@ static int read_metadata(const struct reader *reader, struct json_object *value,
         return 0;
     file->metadata = calloc((size_t)count, sizeof *file->metadata);
     if (!file->metadata)
-        return out_of_memory(reader->path, error);
+        return safetensors_out_of_memory(reader->path, error);
     json_object_object_foreach (value, key, text) {
         struct safetensors_pair *pair = &file->metadata[file->metadata_count++];
 
@@ -417,7 +174,7 @@ static int read_metadata(const struct reader *reader, struct json_object *value,
         pair->key = strdup(key);
         pair->value = strdup(json_object_get_string(text));
         if (!pair->key || !pair->value)
-            return out_of_memory(reader->path, error);
+            return safetensors_out_of_memory(reader->path, error);
     }
     return 0;
 }
@@ -465,7 +222,7 @@ static int read_header(const struct reader *reader, const char *text, size_t len
     int result = 0;
 
     if (!tokener)
-        return out_of_memory(reader->path, error);
+        return safetensors_out_of_memory(reader->path, error);
     while (length && text[length - 1] == ' ')
         length--;
     json_tokener_set_flags(tokener, JSON_TOKENER_STRICT | JSON_TOKENER_VALIDATE_UTF8);
@@ -479,15 +236,15 @@ static int read_header(const struct reader *reader, const char *text, size_t len
                          reader->path);
     file->tensors = calloc((size_t)json_object_object_length(header) + 1, sizeof *file->tensors);
     if (!file->tensors)
-        return out_of_memory(reader->path, error);
+        return safetensors_out_of_memory(reader->path, error);
     json_object_object_foreach (header, name, value) {
-        if (strcmp(name, metadata_key) == 0)
+        if (strcmp(name, SAFETENSORS_METADATA_KEY) == 0)
             result = read_metadata(reader, value, error);
         else
             result = read_tensor(reader, name, value, &file->tensors[file->tensor_count], error);
         if (result < 0)
             return result;
-        file->tensor_count += strcmp(name, metadata_key) != 0;
+        file->tensor_count += strcmp(name, SAFETENSORS_METADATA_KEY) != 0;
     }
     return check_places(reader, error);
 }
@@ -499,7 +256,7 @@ static int map_file(const char *path, struct safetensors *file, struct error *er
 
     if (descriptor < 0 || fstat(descriptor, &status) < 0)
         return error_set_errno(error, -errno, "cannot open %s", path);
-    if (!S_ISREG(status.st_mode) || status.st_size < LENGTH_BYTES + 2)
+    if (!S_ISREG(status.st_mode) || status.st_size < SAFETENSORS_LENGTH_BYTES + 2)
         return error_set(error, -EINVAL,
                          S_ISREG(status.st_mode) ? "%s is too short to be safetensors"
                                                  : "%s is not a regular file of safetensors",
@@ -524,17 +281,18 @@ int safetensors_open(const char *path, struct safetensors *file, struct error *e
         return result;
     memcpy(&length, file->mapping, sizeof length);
     length = le64toh(length);
-    if (length > HEADER_BYTES_MAX || length > file->mapping_bytes - LENGTH_BYTES) {
+    if (length > SAFETENSORS_HEADER_BYTES_MAX ||
+        length > file->mapping_bytes - SAFETENSORS_LENGTH_BYTES) {
         safetensors_close(file);
         return error_set(error, -EINVAL,
                          "%s: its header should take %" PRIu64
                          " bytes, which do not fit; the file is truncated or not safetensors",
                          path, length);
     }
-    const char *header = (const char *)file->mapping + LENGTH_BYTES;
+    const char *header = (const char *)file->mapping + SAFETENSORS_LENGTH_BYTES;
     struct reader reader = {.path = path,
                             .data = (const uint8_t *)header + length,
-                            .data_bytes = file->mapping_bytes - LENGTH_BYTES - length,
+                            .data_bytes = file->mapping_bytes - SAFETENSORS_LENGTH_BYTES - length,
                             .file = file};
     result = read_header(&reader, header, length, error);
     if (result < 0)
@@ -611,21 +369,6 @@ bool safetensors_is_float(const struct safetensors_tensor *tensor)
            tensor->type == SAFETENSORS_FLOAT16 || tensor->type == SAFETENSORS_BFLOAT16;
 }
 
-/* IEEE 754's binary16: 1 sign bit, 5 of the exponent, 10 of the mantissa. */
-static float half_number(uint16_t bits)
-{
-    int exponent = bits >> 10 & 0x1f;
-    float mantissa = (float)(bits & 0x3ff), number;
-
-    if (exponent == 0x1f)
-        number = bits & 0x3ff ? NAN : INFINITY;
-    else if (exponent == 0)
-        number = ldexpf(mantissa, -24);
-    else
-        number = ldexpf(1024 + mantissa, exponent - 25);
-    return bits >> 15 ? -number : number;
-}
-
 static float number_at(const struct safetensors_tensor *tensor, size_t index)
 {
     uint32_t bits;
@@ -635,7 +378,7 @@ static float number_at(const struct safetensors_tensor *tensor, size_t index)
     case SAFETENSORS_FLOAT64:
         return (float)((const double *)tensor->data)[index];
     case SAFETENSORS_FLOAT16:
-        return half_number(((const uint16_t *)tensor->data)[index]);
+        return half_to_float(((const uint16_t *)tensor->data)[index]);
     case SAFETENSORS_BFLOAT16: /* the upper half of a float32 */
         bits = (uint32_t)((const uint16_t *)tensor->data)[index] << 16;
         memcpy(&number, &bits, sizeof number);

@@ -2,6 +2,7 @@
 #include "engine/train/session.h"
 
 #include "base/alignment.h"
+#include "base/clock.h"
 #include "engine/graph/forward.h"
 #include "engine/train/initial_values.h"
 #include "engine/train/session_internal.h"
@@ -9,7 +10,6 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
-#include <time.h>
 
 static struct session_program *session_program_for(struct session *session, bool training,
                                                    int64_t batch, int64_t steps)
@@ -32,12 +32,64 @@ static int64_t largest(const int64_t batches[SESSION_BATCH_SIZES_MAX])
     return found;
 }
 
+/* Builds the model's graph and passes it through all that the session's configuration asks for. */
+static int build_graph(const struct session_config *config, struct graph *graph, bool training,
+                       struct error *error)
+{
+    int r;
+
+    graph->accumulate = training && config->accumulate;
+    graph->nondeterministic = training && config->nondeterministic;
+    graph->rounds_parameters = training && config->rounds_parameters;
+    r = config->build(config->build_context, graph, error);
+    if (r == 0 && training)
+        r = graph_differentiate(graph, error);
+    if (r == 0 && training)
+        r = graph_recompute(graph, &config->recompute, error);
+    if (r == 0)
+        r = graph_round_weights(graph, error);
+    if (r == 0)
+        r = graph_carry_states(graph, error);
+    if (r == 0)
+        r = graph_lower_precision(
+            graph, !training && config->quantization ? TENSOR_FLOAT32 : config->compute_type,
+            error);
+    if (r == 0 && !training && config->quantization)
+        r = graph_quantize(graph, config->quantization, error);
+    if (r == 0 && !training && config->observes)
+        r = graph_observe(graph, error);
+    if (r == 0 && training && config->groups)
+        r = graph_add_optimizer_groups(graph, config->groups, config->group_count, error);
+    else if (r == 0 && training)
+        r = graph_add_optimizer(graph, &config->optimizer, error);
+    if (r == 0 && training && config->layer_decay > 0)
+        r = graph_decay_layers(graph, config->layer_decay, error);
+    if (r == 0 && config->average)
+        r = training ? graph_add_averages(graph, error) : graph_read_averages(graph, error);
+    return r == 0 ? graph_finish(graph, error) : r;
+}
+
+static int check_supported(const struct session_config *config, const struct graph *graph,
+                           struct error *error)
+{
+    const struct backend *backend = config->backend;
+
+    for (int32_t i = 0; backend->supports && i < graph->node_count; i++) {
+        char reason[256] = "";
+        const struct graph_node *node = &graph->nodes[i];
+
+        if (!backend->supports(config->device, graph, node, reason))
+            return error_set(error, -ERROR_UNSUPPORTED, "%s does not run %s: %s", backend->name,
+                             graph_op_to_string(node->op), reason);
+    }
+    return 0;
+}
+
 /* Builds the graph and the program of one batch size and length, unless they exist. */
 static int session_add_program(struct session *session, bool training, int64_t batch, int64_t steps,
                                struct error *error)
 {
     const struct session_config *config = &session->config;
-    const struct backend *backend = config->backend;
     struct session_program *added;
     int r;
 
@@ -49,53 +101,17 @@ static int session_add_program(struct session *session, bool training, int64_t b
     added->graph.steps = steps;
     added->graph.streams =
         largest(training ? config->training_batches : config->evaluation_batches);
-    added->graph.accumulate = training && config->accumulate;
-    added->graph.nondeterministic = training && config->nondeterministic;
-    added->graph.rounds_parameters = training && config->rounds_parameters;
     session->program_count++;
-    r = config->build(config->build_context, &added->graph, error);
-    if (r == 0 && training)
-        r = graph_differentiate(&added->graph, error);
-    if (r == 0 && training)
-        r = graph_recompute(&added->graph, &config->recompute, error);
-    if (r == 0)
-        r = graph_round_weights(&added->graph, error);
-    if (r == 0)
-        r = graph_carry_states(&added->graph, error);
-    if (r == 0)
-        r = graph_lower_precision(
-            &added->graph,
-            !training && config->quantization ? TENSOR_FLOAT32 : config->compute_type, error);
-    if (r == 0 && !training && config->quantization)
-        r = graph_quantize(&added->graph, config->quantization, error);
-    if (r == 0 && !training && config->observes)
-        r = graph_observe(&added->graph, error);
-    if (r == 0 && training && config->groups)
-        r = graph_add_optimizer_groups(&added->graph, config->groups, config->group_count, error);
-    else if (r == 0 && training)
-        r = graph_add_optimizer(&added->graph, &config->optimizer, error);
-    if (r == 0 && training && config->layer_decay > 0)
-        r = graph_decay_layers(&added->graph, config->layer_decay, error);
-    if (r == 0 && config->average)
-        r = training ? graph_add_averages(&added->graph, error)
-                     : graph_read_averages(&added->graph, error);
-    if (r == 0)
-        r = graph_finish(&added->graph, error);
+    r = build_graph(config, &added->graph, training, error);
     if (r < 0 && steps)
         return error_prefix(error, "batches of %lld steps", (long long)steps);
     if (r < 0 && training && added != session->programs)
         return error_prefix(error, "the last batch of an epoch, of size %lld", (long long)batch);
+    if (r == 0)
+        r = check_supported(config, &added->graph, error);
     if (r < 0)
         return r;
-    for (int32_t i = 0; backend->supports && i < added->graph.node_count; i++) {
-        char reason[256] = "";
-        const struct graph_node *node = &added->graph.nodes[i];
-
-        if (!backend->supports(config->device, &added->graph, node, reason))
-            return error_set(error, -ERROR_UNSUPPORTED, "%s does not run %s: %s", backend->name,
-                             graph_op_to_string(node->op), reason);
-    }
-    return backend->program_prepare(
+    return config->backend->program_prepare(
         config->device, &added->graph,
         added == session->programs ? NULL : session->programs[0].program, &added->program, error);
 }
@@ -439,12 +455,10 @@ void session_describe_device(const struct session *session, struct backend_devic
 double session_seconds(const struct session *session)
 {
     const struct backend *backend = session->config.backend;
-    struct timespec now;
 
     if (backend->device_seconds)
         return backend->device_seconds(session->config.device);
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+    return clock_monotonic();
 }
 
 double session_energy(const struct session *session)

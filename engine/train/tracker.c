@@ -1,7 +1,7 @@
 /* tracker.c: see tracker.h. */
 #include "engine/train/tracker.h"
 
-#include "engine/train/metrics.h"
+#include "engine/train/metric_kinds.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -19,7 +19,8 @@ bool tracker_improves_downwards(const char *metric)
 {
     int kind = metric_of_name(metric);
 
-    return kind < 0 || metric_falls((enum metric_kind)kind); /* any other is the loss of a head */
+    return kind < 0 ||
+           metric_has((enum metric_kind)kind, METRIC_FALLS); /* any other is the loss of a head */
 }
 
 bool tracker_update(struct tracker *tracker, double value, int64_t step, double epoch)

@@ -1,11 +1,10 @@
-/* training.c: prepares a run; loop.c runs it. See training.h. */
+/* training.c: prepares a run; loop.c runs it. See training.h. training_data.c places its data,
+ * training_resume.c reads its checkpoint. */
 #include "base/alignment.h"
 #include "engine/graph/optimizer.h"
-#include "engine/train/device_data.h"
 #include "engine/train/training_internal.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,7 +54,7 @@ static int check_metric(struct training *training, const char *metric, const cha
                          metric);
     if (of_head) /* which is always measured */
         return 0;
-    if (!(metrics_of_task(task) >> kind & 1))
+    if (!metric_has((enum metric_kind)kind, task))
         return error_set(error, -EINVAL, "%s: a %s has no %s; take the loss", use,
                          task == METRIC_OF_VALUES       ? "regression"
                          : task == METRIC_OF_TEXT       ? "language model"
@@ -64,23 +63,18 @@ static int check_metric(struct training *training, const char *metric, const cha
                                                         : "classification",
                          metric);
     if (validation)
-        training->watched |= (metric_set)1 << kind;
+        training->watched |= metric_bit((enum metric_kind)kind);
     return 0;
 }
 
-/* Chooses the metrics that are measured of each set. */
-static void set_metrics(struct training *training)
+metric_set training_metrics(const struct training_config *config, const struct dataset *dataset,
+                            const struct metric_heads *heads, enum metric_subset subset)
 {
-    const struct dataset *dataset = training->data.train.dataset;
-    unsigned task = metric_task(dataset, &training->data.heads);
+    unsigned task = metric_task(dataset, heads);
+    metric_set wanted =
+        config->metrics_given ? config->metrics : metrics_usual(dataset, task, subset);
 
-    for (int i = 0; i < METRIC_SUBSETS; i++) {
-        metric_set wanted = training->config.metrics_given ? training->config.metrics
-                                                           : metrics_usual(dataset, task, i);
-
-        training->measured[i] =
-            (wanted & metrics_of_task(task)) | metrics_of_sums(task) | training->watched;
-    }
+    return (wanted & metrics_of_trait(task)) | metrics_of_sums(task);
 }
 
 static struct metrics_config metrics_config(const struct training *training)
@@ -134,194 +128,6 @@ static void set_totals(struct training *training)
         config->evaluate_every_epochs = 1;
 }
 
-/* ---- lengths of sequences ---- */
-
-/* Builds the model for sequences of so many steps. `masks`: whether it leaves padding out. */
-static int try_length(int64_t steps, session_build_function build, void *build_context, bool *masks,
-                      struct error *error)
-{
-    struct graph graph;
-    int r;
-
-    graph_init(&graph, 1, false);
-    graph.steps = steps;
-    r = build(build_context, &graph, error);
-    *masks = graph.lengths >= 0;
-    for (int32_t i = 0; i < graph.node_count; i++)
-        *masks |= graph.nodes[i].op == OP_SEQUENCE_LENGTHS;
-    graph_release(&graph);
-    return r;
-}
-
-static int check_lengths(const struct training *training, session_build_function build,
-                         void *build_context, struct error *error)
-{
-    const struct dataset *dataset = training->data.train.dataset;
-    bool masks;
-    int r;
-
-    if (!dataset->letter_first && !dataset->lengths)
-        return error_set(error, -EINVAL,
-                         "data.length_buckets needs sequences of different lengths: formats "
-                         "csv_sequences and fasta, or npy with lengths; leave it out");
-    r = try_length(0, build, build_context, &masks, error);
-    if (r == 0 && !masks)
-        return error_set(error, -EINVAL,
-                         "data.length_buckets: the model reads padding as any other step, so that "
-                         "what it gives would depend on the batch's length. lstm, gru, text_cnn, "
-                         "and dna_cnn with pooling max or mean leave padding out");
-    return r;
-}
-
-/* Chooses the lengths of batches by the training part. Lengths that are too short for the model are
- * left out. */
-static int choose_lengths(struct training *training, session_build_function build,
-                          void *build_context, struct error *error)
-{
-    const struct training_config *config = &training->config;
-    struct length_buckets *buckets = &training->buckets;
-    bool masks;
-    int r;
-
-    if (config->length_buckets < 2)
-        return 0;
-    r = check_lengths(training, build, build_context, error);
-    if (r == 0)
-        r = length_buckets_choose(&training->data.train, config->length_buckets, config->batch,
-                                  buckets, error);
-    while (r == 0 && buckets->count > 1 &&
-           try_length(buckets->steps[0], build, build_context, &masks, error) < 0) {
-        buckets->count--;
-        memmove(buckets->steps, buckets->steps + 1,
-                (size_t)buckets->count * sizeof buckets->steps[0]);
-    }
-    if (buckets->count < 2)
-        buckets->count = 0;
-    return r;
-}
-
-static void set_feeds(struct training *training)
-{
-    const struct training_config *config = &training->config;
-    const struct dataset_view *views[] = {&training->data.train, &training->data.validation,
-                                          &training->data.test};
-
-    int threads = config->loader_threads;
-
-    if (threads < 0)
-        threads = loader_threads_default((size_t)config->batch *
-                                             dataset_sample_bytes(training->data.train.dataset),
-                                         config->idle_cores);
-    for (int i = 0; i < 3; i++) {
-        int64_t batch = i == 0 ? config->batch : config->evaluation_batch;
-
-        training->feed_configs[i] = (struct feed_config){
-            .loader = {.view = *views[i],
-                       .normalisation = training->data.normalisation,
-                       .augmentation = i == 0 ? training->data.augmentation : NULL,
-                       .batch = batch < views[i]->count ? batch : views[i]->count,
-                       .accumulate = config->accumulate,
-                       .shuffle = i == 0 && config->shuffle,
-                       .balance = i == 0 ? training->data.balance : NULL,
-                       .drop_last = i == 0 && config->drop_last,
-                       .buckets = batch <= views[i]->count ? training->buckets
-                                                           : (struct length_buckets){0},
-                       .seed = config->seed,
-                       .threads = threads},
-            .data = -1};
-    }
-}
-
-/* ---- sets in the device's memory ---- */
-
-/* The part of the device's memory that data may take. The rest is for models; larger data sets come
- * through loaders. */
-static const double data_share = 0.25;
-
-/* The index of the set among those of the device. */
-static int find_set(struct training *training, const struct dataset *dataset,
-                    const struct augmentation *augmentation)
-{
-    for (int i = 0; i < training->set_count; i++)
-        if (training->set_of[i] == dataset)
-            return i;
-    training->set_of[training->set_count] = dataset;
-    training->sets[training->set_count] =
-        device_data_describe(dataset, training->data.normalisation, augmentation);
-    return training->set_count++;
-}
-
-static void list_sets(struct training *training)
-{
-    for (int i = 0; i < 3; i++) {
-        struct feed_config *feed = &training->feed_configs[i];
-        struct backend_data_config *set;
-
-        if (feed->loader.view.count == 0)
-            continue;
-        feed->data = find_set(training, feed->loader.view.dataset, feed->loader.augmentation);
-        set = &training->sets[feed->data];
-        feed->first_order = set->orders;
-        set->orders += feed_orders(&feed->loader);
-        if (set->batch < feed->loader.batch)
-            set->batch = feed->loader.batch;
-    }
-}
-
-/* Lets the device keep the data, if it can make the batches and has room. */
-static void place_data(struct training *training, const struct backend *backend,
-                       struct backend_device *device)
-{
-    size_t limit = training->config.memory_limit;
-    struct backend_device_info info;
-    double sum = 0, memory;
-    bool possible = true;
-
-    if (!backend->data_bytes)
-        return;
-    list_sets(training);
-    backend->device_describe(device, &info);
-    memory = limit && limit < info.memory_bytes ? (double)limit : (double)info.memory_bytes;
-    /* the device makes batches of one length, and all samples count alike */
-    possible =
-        !training->buckets.count &&
-        !(training->data.augmentation && (training->data.augmentation->weights ||
-                                          augmentation_needs_host(training->data.augmentation)));
-    for (int i = 0; i < training->set_count; i++)
-        possible &= device_data_is_possible(training->set_of[i], training->data.normalisation);
-    for (int i = 0; i < training->set_count && possible; i++) {
-        size_t bytes = backend->data_bytes(device, &training->sets[i]);
-
-        sum += (double)bytes;
-        possible &= bytes > 0;
-    }
-    if (possible && sum <= data_share * memory)
-        return;
-    training->set_count = 0;
-    for (int i = 0; i < 3; i++)
-        training->feed_configs[i].data = -1;
-}
-
-static int write_data(struct training *training, const struct backend *backend, struct error *error)
-{
-    int r = 0;
-
-    for (int i = 0; r == 0 && i < training->set_count; i++)
-        r = device_data_write(backend, session_data(training->session, i), training->set_of[i],
-                              training->data.augmentation, i == 0 ? &training->data.train : NULL,
-                              error);
-    return r;
-}
-
-/* How many bytes of the plan's staging a set's loader takes. */
-static size_t staging_bytes(const struct feed_config *config)
-{
-    size_t bytes =
-        config->loader.view.count && config->data < 0 ? loader_memory_bytes(&config->loader) : 0;
-
-    return align_up(bytes, MEMORY_ALIGNMENT);
-}
-
 /* Adds the batch sizes of a view of `count` samples: whole batches and the last one. */
 static void add_sizes(int64_t count, int64_t batch, int64_t sizes[SESSION_BATCH_SIZES_MAX],
                       int *used)
@@ -372,7 +178,7 @@ static int prepare_session(struct training *training, const struct backend *back
     for (int i = 0; i < training->buckets.count - 1; i++)
         session.lengths[session.length_count++] = training->buckets.steps[i];
     for (int i = 0; i < 3; i++)
-        session.staging_bytes += staging_bytes(&training->feed_configs[i]);
+        session.staging_bytes += training_staging_bytes(&training->feed_configs[i]);
     for (int i = 0; i < training->set_count; i++)
         session.data[i] = training->sets[i];
     session.data_count = training->set_count;
@@ -425,11 +231,14 @@ static int prepare(struct training *training, const struct backend *backend,
                           error)) < 0 ||
         (r = schedule_check(&config->schedule, error)) < 0)
         return r;
-    set_metrics(training);
-    if ((r = choose_lengths(training, build, build_context, error)) < 0)
+    for (int i = 0; i < METRIC_SUBSETS; i++)
+        training->measured[i] =
+            training_metrics(config, training->data.train.dataset, &training->data.heads, i) |
+            training->watched;
+    if ((r = training_choose_lengths(training, build, build_context, error)) < 0)
         return r;
-    set_feeds(training);
-    place_data(training, backend, device);
+    training_set_feeds(training);
+    training_place_data(training, backend, device);
     training->backend = backend;
     training->state.seed = config->seed;
     loss_scale_begin(&training->state.loss_scale, config->compute_type == TENSOR_FLOAT16);
@@ -482,7 +291,7 @@ int training_allocate(struct training *training, struct error *error)
     int r = session_allocate(training->session, error);
 
     if (r == 0)
-        r = write_data(training, training->backend, error);
+        r = training_write_data(training, training->backend, error);
     if (r < 0)
         return r;
     memory = session_staging(training->session);
@@ -496,7 +305,7 @@ int training_allocate(struct training *training, struct error *error)
         r = feed_create(config, feeds[i], error);
         if (r < 0)
             return r;
-        memory += staging_bytes(config);
+        memory += training_staging_bytes(config);
     }
     metrics = metrics_config(training);
     r = metrics_create(&metrics, &training->metrics, error);
@@ -527,93 +336,6 @@ void training_free(struct training *training)
     checkpoint_folder_release(&training->folder);
     session_free(training->session);
     free(training);
-}
-
-/* Takes over the state of a tracker, unless the specification now watches another metric. */
-static void resume_tracker(struct tracker *tracker, const struct tracker *stored)
-{
-    if (strcmp(tracker->metric, stored->metric) != 0)
-        return;
-    tracker->best = stored->best;
-    tracker->best_step = stored->best_step;
-    tracker->best_epoch = stored->best_epoch;
-    tracker->measurements_without_improvement = stored->measurements_without_improvement;
-}
-
-/* The same for the plateau schedule. */
-static void resume_plateau(struct plateau *plateau, const struct plateau *stored)
-{
-    if (strcmp(plateau->metric, stored->metric) == 0 && stored->learning_rate > 0)
-        *plateau = *stored;
-}
-
-/* How many batches of this run make one batch of the checkpoint's run. It is more than 1 if smaller
- * batches are accumulated to the same update. */
-static int64_t batches_of_one(const struct training_config *config,
-                              const struct checkpoint_state *stored)
-{
-    int64_t parts = stored->batch / config->batch;
-
-    return stored->batch > 0 && stored->batch % config->batch == 0 &&
-                   config->accumulate == stored->accumulate * parts
-               ? parts
-               : 1;
-}
-
-int training_resume(struct training *training, const struct checkpoint *checkpoint,
-                    struct error *error)
-{
-    const struct checkpoint_state *stored = &checkpoint->state;
-    struct checkpoint_state *state = &training->state;
-    const struct training_config *config = &training->config;
-    int64_t count = training->epoch_samples;
-    bool same_metric = strcmp(state->early.metric, stored->early.metric) == 0;
-    int64_t parts = batches_of_one(config, stored), micro_step = stored->micro_step * parts;
-    int r;
-
-    if (stored->position > count ||
-        (stored->position % config->batch && stored->position != count) ||
-        micro_step >= config->accumulate ||
-        micro_step > (stored->position + config->batch - 1) / config->batch)
-        return error_set(error, -EINVAL,
-                         "the checkpoint was written after %lld samples of an epoch, which no "
-                         "batch of this run ends at (batch size %lld, %lld samples): resume with "
-                         "the batch size, accumulation and data that it was trained with",
-                         (long long)stored->position, (long long)config->batch, (long long)count);
-    if (training->data.train.dataset->streams && stored->batch != config->batch)
-        return error_set(error, -EINVAL,
-                         "the checkpoint has the state of %lld streams of text, but a batch of "
-                         "this run has %lld: with model.carry_state a run goes on with the batch "
-                         "size that it began with",
-                         (long long)stored->batch, (long long)config->batch);
-    if (stored->seed != config->seed)
-        return error_set(error, -EINVAL,
-                         "the checkpoint was trained with seed %llu, not %llu: resume with the "
-                         "same seed",
-                         (unsigned long long)stored->seed, (unsigned long long)config->seed);
-    r = checkpoint_restore(
-        checkpoint, training->session, true,
-        training->best_weights.values && same_metric ? &training->best_weights : NULL, error);
-    if (r < 0)
-        return r;
-    resume_tracker(&state->best, &stored->best);
-    resume_tracker(&state->early, &stored->early);
-    resume_plateau(&state->plateau, &stored->plateau);
-    state->step = stored->step;
-    state->measured_step = stored->measured_step;
-    state->micro_step = micro_step;
-    state->epoch = stored->epoch;
-    state->position = stored->position;
-    state->batches = stored->batches * parts;
-    state->loss_scale = stored->loss_scale;
-    loss_scale_begin(&state->loss_scale, config->compute_type == TENSOR_FLOAT16);
-    state->momentum_product = stored->momentum_product;
-    state->seconds = stored->seconds;
-    state->epoch_seconds = stored->epoch_seconds;
-    state->sums = stored->sums;
-    state->losses = stored->losses;
-    session_restore_metrics(training->session, &state->sums, &state->losses);
-    return 0;
 }
 
 struct session *training_session(struct training *training)

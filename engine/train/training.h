@@ -71,6 +71,9 @@ struct training_config {
     double progress_seconds; /* between two reports of progress; 0: 0.25 */
 };
 
+/* The metrics that are measured of a set of the dataset, beside those that are watched. */
+metric_set training_metrics(const struct training_config *config, const struct dataset *dataset,
+                            const struct metric_heads *heads, enum metric_subset subset);
 /* Whether evaluation reads averages of the weights: moving ones, or those of the optimizer. */
 bool training_averages(const struct training_config *config);
 

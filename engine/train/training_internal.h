@@ -29,3 +29,20 @@ struct training {
     int64_t epoch_samples; /* of the training set, that an epoch trains on */
     int64_t total_steps, total_epochs, steps_per_epoch;
 };
+
+/* ---- training_data.c, in this order ---- */
+
+/* Chooses the lengths of batches by the training part. Lengths that are too short for the model are
+ * left out. -EINVAL with a sentence. */
+int training_choose_lengths(struct training *training, session_build_function build,
+                            void *build_context, struct error *error);
+/* Describes the loaders of the three sets. */
+void training_set_feeds(struct training *training);
+/* Lets the device keep the data, if it can make the batches and has room. */
+void training_place_data(struct training *training, const struct backend *backend,
+                         struct backend_device *device);
+/* Writes the sets that the device keeps into its memory, once it is allocated. */
+int training_write_data(struct training *training, const struct backend *backend,
+                        struct error *error);
+/* How many bytes of the plan's staging a set's loader takes. */
+size_t training_staging_bytes(const struct feed_config *config);

@@ -3,18 +3,12 @@
 
 #include "base/cleanup.h"
 #include "engine/graph/weight_layout.h"
+#include "engine/train/auto_json.h"
 
 #include <errno.h>
-#include <json-c/json.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static void json_release(struct json_object **object)
-{
-    json_object_put(*object);
-}
-#define AUTO_JSON CLEANUP(json_release)
 
 /* ---- describing ---- */
 

@@ -12,6 +12,7 @@
  * Or BATCH/FEATURES/OUT,OUT…: linear layers with ReLU in place of the convolutions.
  * $CONVOLUTION_TIMES prints the measured seconds of each layer's ways, $CONVOLUTION_PROFILE at the
  * end each operator's microseconds on each thread, with "+" what it waits behind it. */
+#include "base/clock.h"
 #include "engine/graph/forward.h"
 #include "engine/train/convolutions.h"
 #include "engine/train/session.h"
@@ -19,7 +20,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { LAYERS_MAX = 8, CLASSES = 10 };
 
@@ -31,14 +31,6 @@ struct stack {
     } layers[LAYERS_MAX];
     int count;
 };
-
-static double now(void)
-{
-    struct timespec time;
-
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
 
 /* The text of a convolution; how many characters, or -1. */
 static int parse_convolution(const char *text, int64_t *channels, struct conv_attributes *a)
@@ -137,14 +129,14 @@ static int answer(struct session *session, const struct session_batch *batch, st
     char line[64];
 
     while (fgets(line, sizeof line, stdin)) {
-        double begin = now();
+        double begin = clock_monotonic();
 
         for (long i = atol(line); i > 0; i--) {
             scalars.step = scalars.batch = scalars.step + 1;
             if (session_step(session, batch, PROGRAM_STEP, &scalars, error))
                 return fail(error);
         }
-        printf("%.9f\n", now() - begin);
+        printf("%.9f\n", clock_monotonic() - begin);
         fflush(stdout);
     }
     return 0;
@@ -305,7 +297,7 @@ int main(int argc, char **argv)
     struct error error = {0};
     struct stack stack;
     char choice[CONVOLUTION_CHOICES_MAX] = "";
-    double begin = now();
+    double begin = clock_monotonic();
     int64_t samples, space;
     char *memory;
 
@@ -322,7 +314,7 @@ int main(int argc, char **argv)
     config.direct_convolutions = choice;
     config.build_context = &stack;
     config.training_batches[0] = stack.batch;
-    printf("choice %s %.3f s\n", *choice ? choice : "-", now() - begin);
+    printf("choice %s %.3f s\n", *choice ? choice : "-", clock_monotonic() - begin);
     fflush(stdout);
     if (session_prepare(&config, &session, &error) || session_allocate(session, &error))
         return fail(&error);

@@ -2,6 +2,7 @@
  * 784-HIDDEN-10 with batches of 128. The batches come from a loader, or from data in the device's
  * memory, plain and augmented, with different numbers of steps in a launch. After each it also
  * prints how much of the device's memory the process holds. */
+#include "base/clock.h"
 #include "engine/data/augmentation.h"
 #include "engine/graph/forward.h"
 #include "engine/train/device_data.h"
@@ -12,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { COUNT = 60032, SIDE = 28, ELEMENTS = SIDE * SIDE, BATCH = 128, EPOCHS = 6 };
@@ -25,14 +25,6 @@ static void expect(int result, const struct error *error)
         return;
     fprintf(stderr, "%s\n", error->text);
     exit(1);
-}
-
-static double now(void)
-{
-    struct timespec time;
-
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
 }
 
 static struct dataset *open_images(void)
@@ -84,7 +76,7 @@ static double time_steps(struct session *session, struct feed *feed, int most)
     int64_t step = 0;
 
     for (uint32_t epoch = 0; epoch < EPOCHS; epoch++) {
-        double begin = now();
+        double begin = clock_monotonic();
         int64_t samples, batches = 0;
 
         expect(feed_begin_epoch(feed, epoch, 0, &error), &error);
@@ -103,8 +95,8 @@ static double time_steps(struct session *session, struct feed *feed, int most)
         }
         expect(feed_prepare_epoch(feed, epoch + 1, &error), &error);
         session_read_metrics(session, true, &metrics);
-        if (epoch > 0 && (now() - begin) / (double)batches < best)
-            best = (now() - begin) / (double)batches;
+        if (epoch > 0 && (clock_monotonic() - begin) / (double)batches < best)
+            best = (clock_monotonic() - begin) / (double)batches;
         feed_end_epoch(feed);
     }
     return best;

@@ -4,11 +4,11 @@
  *   loader_speed [THREADS]...      (default: 0 1 2; 0: the caller does it)
  *
  * prints a row for each of its cases: samples a second over epochs of half a second at least. */
+#include "base/clock.h"
 #include "engine/data/loader.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 enum { COUNT = 50000, CHANNELS = 3, SIDE = 32, SIZE = CHANNELS * SIDE * SIDE, BATCH = 128 };
 
@@ -21,14 +21,6 @@ static const struct {
     {"crop, flip, cutout:8, mixup:0.2",
      {.crop_padding = 4, .horizontal_flip = true, .cutout_side = 8, .mixup_alpha = 0.2}},
 };
-
-static double now(void)
-{
-    struct timespec time;
-
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
 
 /* Samples a second; negative with a sentence printed. */
 static double measure(struct loader_config *config)
@@ -45,7 +37,7 @@ static double measure(struct loader_config *config)
 
         r = loader_begin_epoch(loader, epoch, 0, &error);
         if (epoch == 1) { /* the first one warms up */
-            start = now();
+            start = clock_monotonic();
             samples = 0;
         }
         while (r == 0 && batch.count) {
@@ -53,7 +45,7 @@ static double measure(struct loader_config *config)
             samples += batch.count;
             loader_release(loader);
         }
-        seconds = epoch ? now() - start : 0;
+        seconds = epoch ? clock_monotonic() - start : 0;
     }
     loader_free(loader);
     free(memory);

@@ -27,7 +27,7 @@ static void print_case(const int32_t head[3], const float *outputs, const void *
     struct error error;
 
     config.heads.embedding = head[0] == 3 ? head[2] : 0;
-    task = metrics_of_task(metric_task(&dataset, &config.heads));
+    task = metrics_of_trait(metric_task(&dataset, &config.heads));
     if (metrics_create(&config, &metrics, &error) < 0) {
         fprintf(stderr, "%s\n", error.text);
         exit(EXIT_FAILURE);

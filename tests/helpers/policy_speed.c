@@ -1,4 +1,5 @@
 /* policy_speed: measures how much processor time policy_decide() takes on random snapshots. */
+#include "base/clock.h"
 #include "scheduler/policy.h"
 #include "tests/support/random_snapshot.h"
 
@@ -11,14 +12,6 @@ static int compare_doubles(const void *a, const void *b)
     double left = *(const double *)a, right = *(const double *)b;
 
     return (left > right) - (left < right);
-}
-
-static double processor_seconds(void)
-{
-    struct timespec time;
-
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
 }
 
 static void measure(const char *name, struct random_shape shape, int rounds)
@@ -35,10 +28,10 @@ static void measure(const char *name, struct random_shape shape, int rounds)
         random_snapshot_make(&random, &shape, (uint64_t)i);
         size = policy_workspace_size(&random.snapshot);
         workspace = calloc(1, size);
-        begin = processor_seconds();
+        begin = clock_seconds(CLOCK_PROCESS_CPUTIME_ID);
         if (!workspace || policy_decide(&random.snapshot, workspace, size, &decision) < 0)
             abort();
-        seconds[i] = processor_seconds() - begin;
+        seconds[i] = clock_seconds(CLOCK_PROCESS_CPUTIME_ID) - begin;
         free(workspace);
         random_snapshot_free(&random);
     }

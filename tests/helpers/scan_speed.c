@@ -4,21 +4,13 @@
  *
  * answers each line on standard input with the seconds of RUNS runs. Operands are parts of the
  * samples, so the time holds their copies and those of their gradients. */
+#include "base/clock.h"
 #include "engine/backends/cpu/program.h"
 #include "engine/graph/forward.h"
 #include "tests/support/session.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
-
-static double now(void)
-{
-    struct timespec time;
-
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
 
 static float *allocate(int64_t count)
 {
@@ -85,11 +77,11 @@ int main(int argc, char **argv)
     test_session_input(&session, graph.target, target);
     test_session_run(&session, PROGRAM_FORWARD | PROGRAM_BACKWARD, &scalars);
     while (fgets(line, sizeof line, stdin)) {
-        double begin = now();
+        double begin = clock_monotonic();
 
         for (int i = 0; i < atoi(argv[6]); i++)
             test_session_run(&session, PROGRAM_FORWARD | PROGRAM_BACKWARD, &scalars);
-        printf("%.6f\n", now() - begin);
+        printf("%.6f\n", clock_monotonic() - begin);
         fflush(stdout);
     }
     test_session_close(&session);

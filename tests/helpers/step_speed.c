@@ -14,6 +14,7 @@
  * alone. Two that are none:
  * "products", a product of 1024×1024 matrices on each thread, and "peak", multiply-adds in
  * registers on each thread. */
+#include "base/clock.h"
 #include "engine/backends/cpu/onednn.h"
 #include "engine/backends/cpu/threads.h"
 #include "engine/graph/operator.h"
@@ -26,14 +27,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-static double now(clockid_t clock)
-{
-    struct timespec time;
-
-    clock_gettime(clock, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
 
 /* name, batch, sample, configuration */
 struct model_entry {
@@ -241,11 +234,11 @@ static int measure_ceiling(int threads, ceiling_function *function, double opera
     for (int i = 0; i < threads; i++)
         ceiling.calls[i] = bind_product(onednn, product);
     while (fgets(line, sizeof line, stdin)) {
-        double wall = now(CLOCK_MONOTONIC), processor = now(CLOCK_PROCESS_CPUTIME_ID);
+        double wall = clock_monotonic(), processor = clock_seconds(CLOCK_PROCESS_CPUTIME_ID);
 
         thread_team_run(team, threads, function, &ceiling);
-        printf("%.9f %.9f %.0f\n", now(CLOCK_MONOTONIC) - wall,
-               now(CLOCK_PROCESS_CPUTIME_ID) - processor, threads * operations);
+        printf("%.9f %.9f %.0f\n", clock_monotonic() - wall,
+               clock_seconds(CLOCK_PROCESS_CPUTIME_ID) - processor, threads * operations);
         fflush(stdout);
     }
     return 0; /* the process's end frees what the product's calls hold */
@@ -373,14 +366,14 @@ int main(int argc, char **argv)
     test_session_input(&session, graph.input, samples);
     test_session_input(&session, graph.target, labels);
     while (fgets(line, sizeof line, stdin)) {
-        double wall = now(CLOCK_MONOTONIC), processor = now(CLOCK_PROCESS_CPUTIME_ID);
+        double wall = clock_monotonic(), processor = clock_seconds(CLOCK_PROCESS_CPUTIME_ID);
 
         for (long i = 0; i < steps; i++) {
             scalars.step = scalars.batch = scalars.step + 1;
             test_session_run(&session, PROGRAM_STEP, &scalars);
         }
-        printf("%.9f %.9f %.0f\n", now(CLOCK_MONOTONIC) - wall,
-               now(CLOCK_PROCESS_CPUTIME_ID) - processor, count_operations(&graph));
+        printf("%.9f %.9f %.0f\n", clock_monotonic() - wall,
+               clock_seconds(CLOCK_PROCESS_CPUTIME_ID) - processor, count_operations(&graph));
         fflush(stdout);
     }
     test_session_close(&session);

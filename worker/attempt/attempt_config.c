@@ -2,7 +2,6 @@
 #include "worker/attempt/attempt_config.h"
 
 #include "base/cleanup.h"
-#include "base/file.h"
 #include "proto/attempt_files.h"
 
 #include <errno.h>

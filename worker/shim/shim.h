@@ -10,7 +10,6 @@
 #include "proto/varlink.h"
 #include "worker/attempt/attempt_config.h"
 
-#include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -207,9 +206,6 @@ void shim_answer_waits(struct shim *shim);
 /* Sends the signal to the trainee now (0: SIGTERM to the whole job), and SIGKILL to the whole job
  * after the grace period. */
 void shim_stop(struct shim *shim, int signal_number, double grace_seconds);
-
-/* Milliseconds of the monotonic clock. */
-int64_t shim_now(void);
 
 /* ---- shim_fork_server.c ---------------------------------------------------------------------- */
 

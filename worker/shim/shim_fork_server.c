@@ -11,7 +11,6 @@
 #include "worker/shim/shim.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>

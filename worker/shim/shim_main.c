@@ -166,7 +166,7 @@ static void shim_make_record(struct shim *shim, int exit_status, const char *mes
         json_set_int(record, "lost_metrics", shim->metrics.lost);
     json_set_int(record, "spool_bytes", lstat("spool", &spool) == 0 ? (int64_t)spool.st_size : 0);
     shim->exit = record;
-    shim->record_deadline = shim_now() + RECORD_DELAY_MILLISECONDS;
+    shim->record_deadline = clock_monotonic_milliseconds() + RECORD_DELAY_MILLISECONDS;
     shim_answer_waits(shim);
 }
 
@@ -214,7 +214,7 @@ static void earlier(int64_t *next, int64_t deadline)
 /* Does what is due. Returns how many ms poll() may wait; -1: without limit. */
 static int shim_run_timers(struct shim *shim, bool connected)
 {
-    int64_t now = shim_now(), next = INT64_MAX;
+    int64_t now = clock_monotonic_milliseconds(), next = INT64_MAX;
 
     if (!shim->exit) {
         if (shim->kill_deadline && now >= shim->kill_deadline) {
@@ -355,9 +355,9 @@ static int shim_start(struct shim *shim, const char *folder, int *exit_status, s
                                     exit_status, error);
     shim_metrics_started(&shim->metrics);
     if (result == 0)
-        shim->open_deadline = shim_now() + OPEN_DELAY_MILLISECONDS;
+        shim->open_deadline = clock_monotonic_milliseconds() + OPEN_DELAY_MILLISECONDS;
     if (result == 0 && shim->config.command)
-        shim->memory.deadline = shim_now() + MEMORY_DELAY_MILLISECONDS;
+        shim->memory.deadline = clock_monotonic_milliseconds() + MEMORY_DELAY_MILLISECONDS;
     return result;
 }
 

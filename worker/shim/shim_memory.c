@@ -5,7 +5,7 @@
  * peak it also sums their proportional shares, in which a shared page counts once. The control
  * group's memory.peak does not serve: it includes the page cache, which does not belong to the job
  * alone. */
-#include "base/file.h"
+#include "base/clock.h"
 #include "worker/shim/shim.h"
 
 #include <ctype.h>
@@ -102,7 +102,7 @@ static void descendants_sum(pid_t pid, int depth, struct sum *sum)
 void shim_memory_sample(struct shim_memory *memory)
 {
     struct sum resident = {.bytes_of = resident_bytes};
-    int64_t now = shim_now();
+    int64_t now = clock_monotonic_milliseconds();
     bool grown = false;
 
     descendants_sum(getpid(), 0, &resident);

@@ -6,14 +6,12 @@
  * it finds must know the option. What it does not find is left to the daemon, which watches what
  * jobs hold. */
 #include "base/cleanup.h"
-#include "base/file.h"
 #include "base/memory.h"
 #include "worker/shim/shim.h"
 
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

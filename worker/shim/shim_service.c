@@ -2,6 +2,7 @@
  *
  * Calls of one connection are answered in order. So an unanswered Wait holds back later calls,
  * except oneway ones such as Stop. */
+#include "base/clock.h"
 #include "worker/shim/shim.h"
 
 #include <errno.h>
@@ -9,18 +10,9 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { SEND_TIMEOUT_MILLISECONDS = 1000 };
-
-int64_t shim_now(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 void shim_connection_add(struct shim *shim, int descriptor)
 {
@@ -60,7 +52,7 @@ void shim_stop(struct shim *shim, int signal_number, double grace_seconds)
         grace_seconds = 0;
     if (grace_seconds > 86400)
         grace_seconds = 86400;
-    shim->kill_deadline = shim_now() + (int64_t)(grace_seconds * 1000) + 1;
+    shim->kill_deadline = clock_monotonic_milliseconds() + (int64_t)(grace_seconds * 1000) + 1;
 }
 
 /* Sends a message and its NUL. Replies are small compared with a socket's buffer, so a peer that

@@ -9,6 +9,7 @@
  *
  * What goes wrong once a helper was at work is undone by another one, so that the job runs on. */
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "worker/attempt/attempt_identity.h"
 #include "worker/shim/shim.h"
@@ -165,7 +166,8 @@ static void limit_memory(const struct shim *shim, uint64_t more)
 /* When the request has to be done, from now on. */
 static int64_t request_deadline(struct json_object *request)
 {
-    return shim_now() + (int64_t)(1000 * json_get_double(request, "limit_seconds", 600));
+    return clock_monotonic_milliseconds() +
+           (int64_t)(1000 * json_get_double(request, "limit_seconds", 600));
 }
 
 /* Gives the processes their GPUs back after a suspension that did not succeed. */
@@ -267,7 +269,7 @@ bool shim_suspend(struct shim *shim, struct json_object *request)
         return false;
     suspension->state = SHIM_SUSPENDING;
     suspension->request = json_object_get(request);
-    suspension->since = shim_now();
+    suspension->since = clock_monotonic_milliseconds();
     suspension->deadline = request_deadline(request);
     suspension->rounds = 0;
     suspension->memory = json_get_int(request, "memory", 0);
@@ -288,10 +290,10 @@ bool shim_resume(struct shim *shim, struct json_object *request)
 
     if (shim->exit || shim->stop_requested || suspension->state != SHIM_SUSPENDED)
         return false;
-    suspension->suspended += shim_now() - suspension->since;
+    suspension->suspended += clock_monotonic_milliseconds() - suspension->since;
     suspension->state = SHIM_RESUMING;
     suspension->request = json_object_get(request);
-    suspension->since = shim_now();
+    suspension->since = clock_monotonic_milliseconds();
     suspension->deadline = request_deadline(request);
     shim_trainee_freeze(&shim->trainee, false);
     if (!has_gpu(shim))
@@ -311,13 +313,14 @@ static void finish(struct shim *shim, enum shim_suspension_state state, const ch
     struct shim_suspension *suspension = &shim->suspension;
     struct json_object *result = json_object_new_object();
 
-    json_set_double(result, "seconds", (double)(shim_now() - suspension->since) / 1000);
+    json_set_double(result, "seconds",
+                    (double)(clock_monotonic_milliseconds() - suspension->since) / 1000);
     if (message)
         json_set_string(result, "message", message);
     if (state == SHIM_RUNNING)
         limit_memory(shim, 0);
     suspension->state = state;
-    suspension->since = shim_now();
+    suspension->since = clock_monotonic_milliseconds();
     suspension->deadline = 0;
     suspension->undone[0] = '\0';
     json_object_put(suspension->request);
@@ -400,7 +403,8 @@ void shim_suspension_tend(struct shim *shim)
     if (suspension->output < 0)
         return;
     read_output(suspension);
-    if (shim->trainee.helper > 0 && suspension->deadline && shim_now() >= suspension->deadline)
+    if (shim->trainee.helper > 0 && suspension->deadline &&
+        clock_monotonic_milliseconds() >= suspension->deadline)
         kill(shim->trainee.helper, SIGKILL);
     if (!shim->trainee.helper_ended)
         return;
@@ -413,7 +417,7 @@ void shim_suspension_tend(struct shim *shim)
     if (json_parse(suspension->text, suspension->length, &report, NULL) == 0) {
         outcome = json_get_string(report, "outcome", "");
         message = json_get_string(report, "message", message);
-    } else if (suspension->deadline && shim_now() >= suspension->deadline) {
+    } else if (suspension->deadline && clock_monotonic_milliseconds() >= suspension->deadline) {
         snprintf(late, sizeof late, "NVIDIA's driver did not do it within %lld s",
                  (long long)(suspension->deadline - suspension->since) / 1000);
         message = late;
@@ -445,7 +449,9 @@ const char *shim_suspension_name(const struct shim *shim)
 double shim_suspended_seconds(const struct shim *shim)
 {
     const struct shim_suspension *suspension = &shim->suspension;
-    int64_t now = suspension->state == SHIM_SUSPENDED ? shim_now() - suspension->since : 0;
+    int64_t now = suspension->state == SHIM_SUSPENDED
+                      ? clock_monotonic_milliseconds() - suspension->since
+                      : 0;
 
     return (double)(suspension->suspended + now) / 1000;
 }

@@ -5,8 +5,6 @@
  * then, killing the children found in /proc eventually reaches every process. */
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/file.h"
-#include "base/log.h"
 #include "worker/attempt/attempt_identity.h"
 #include "worker/shim/shim.h"
 

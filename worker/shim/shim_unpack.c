@@ -6,7 +6,6 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/text.h"
 #include "worker/shim/shim.h"
 
 #include <errno.h>

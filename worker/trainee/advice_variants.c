@@ -4,7 +4,6 @@
 #include "base/memory.h"
 #include "proto/job_spec.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,6 @@
 #include "worker/trainee/inspection.h"
 #include "worker/trainee/worker_setup.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,31 +1,17 @@
-/* pytorch_network.c: see pytorch_network.h. */
-#include "worker/trainee/pytorch_network.h"
-
-#include "engine/models/transformer.h"
+/* pytorch_network.c: writes the network, of the description that pytorch_network_description.c
+ * makes. See pytorch_network.h. */
+#include "worker/trainee/pytorch_network_internal.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-enum { MODULE_KEY_MAX = 32, VALUE_MAX = 32 };
+enum { VALUE_MAX = 32 };
 
-/* ---- description ---- */
+/* ---- templates of modules ---- */
 
-static struct json_object *pair(const int values[2])
-{
-    struct json_object *list = json_object_new_array();
-
-    json_object_array_add(list, json_object_new_int(values[0]));
-    json_object_array_add(list, json_object_new_int(values[1]));
-    return list;
-}
-
-/* Takes the next part of a module's text (struct model_layer_python). Returns the length up to
- * "{key}" or the end, and the key, which is "" at the end; -1 if nothing is left. */
-static int module_part(const char **module, char key[MODULE_KEY_MAX])
+int pytorch_module_part(const char **module, char key[PYTORCH_KEY_MAX])
 {
     size_t length = strcspn(*module, "{"), name;
 
@@ -35,14 +21,13 @@ static int module_part(const char **module, char key[MODULE_KEY_MAX])
     *module += length;
     if (**module == '{') {
         name = strcspn(*module, "}") - 1;
-        snprintf(key, MODULE_KEY_MAX, "%.*s", (int)name, *module + 1);
+        snprintf(key, PYTORCH_KEY_MAX, "%.*s", (int)name, *module + 1);
         *module += name + 2;
     }
     return (int)length;
 }
 
-/* Cuts "=usual" off a key and returns the usual value; NULL if there is none. */
-static const char *usual_of(char *key)
+const char *pytorch_usual_of(char *key)
 {
     char *sign = strchr(key, '=');
 
@@ -50,148 +35,6 @@ static const char *usual_of(char *key)
         return NULL;
     *sign = '\0';
     return sign + 1;
-}
-
-static struct json_object *describe_list(const struct model_layer_list *list);
-
-static struct json_object *describe_names(const char *const *names, int count)
-{
-    struct json_object *json = json_object_new_array();
-
-    for (int i = 0; i < count; i++)
-        json_object_array_add(json, json_object_new_string(names[i]));
-    return json;
-}
-
-/* Describes the values that the module needs; the weights say all else. */
-static struct json_object *describe_layer(const struct model_layer *layer)
-{
-    struct json_object *json = json_object_new_object(), *lists;
-    const char *module = model_layer_python(layer->kind)->module;
-    char key[MODULE_KEY_MAX];
-
-    json_set_string(json, "type", model_layer_kind_to_string(layer->kind));
-    while (module_part(&module, key) >= 0) {
-        int values[2], count;
-
-        usual_of(key);
-        count = model_layer_window(layer, key, values);
-        if (count == 2)
-            json_set(json, key, pair(values));
-        else if (count == 1)
-            json_set_int(json, key, values[0]);
-        else if (!isnan(model_layer_number(layer, key)))
-            json_set_double(json, key, model_layer_number(layer, key));
-        else if (model_layer_word(layer, key))
-            json_set_string(json, key, model_layer_word(layer, key));
-    }
-    if (layer->name)
-        json_set_string(json, "name", layer->name);
-    if (layer->input_count)
-        json_set(json, "inputs", describe_names(layer->inputs, layer->input_count));
-    if (layer->list_count) {
-        lists = json_object_new_array();
-        for (int i = 0; i < layer->list_count; i++)
-            json_object_array_add(lists, describe_list(&layer->lists[i]));
-        json_set(json, "lists", lists);
-        json_set_int(json, "axis", layer->axis);
-    }
-    return json;
-}
-
-static struct json_object *describe_list(const struct model_layer_list *list)
-{
-    struct json_object *json = json_object_new_array();
-
-    for (int i = 0; i < list->count; i++)
-        json_object_array_add(json, describe_layer(&list->layers[i]));
-    return json;
-}
-
-/* Numbers that several networks have. */
-static void describe_transformer(const struct worker_setup *setup, struct json_object *json)
-{
-    const struct model_config *model = &setup->spec.model;
-    const struct model_data *data = &setup->model_data;
-    int64_t tokens = 0;
-
-    if (model->kind == MODEL_VIT)
-        tokens = data->sample_shape[1] / model->patch * (data->sample_shape[2] / model->patch) +
-                 (model->pool == POOL_TOKEN);
-    json_set_int(json, "length", data->sample_shape[0]);
-    json_set_int(json, "vocabulary", data->vocabulary);
-    json_set_int(json, "padding", data->padded ? data->vocabulary - 1 : -1);
-    json_set_int(json, "embedding", model->embedding);
-    json_set_int(json, "depth", model->depth);
-    json_set_int(json, "heads", model->heads);
-    json_set_int(json, "features", transformer_features(model));
-    json_set_int(json, "rotary", model->positions == POSITIONS_ROTARY);
-    json_set_int(json, "patch", model->patch);
-    json_set_int(json, "tokens", tokens);
-    json_set_int(json, "mean", model->pool == POOL_MEAN);
-}
-
-/* The numbers of lstm and gru. */
-static void describe_recurrent(const struct worker_setup *setup, struct json_object *json)
-{
-    const struct model_config *model = &setup->spec.model;
-    const struct model_data *data = &setup->model_data;
-    bool symbols = data->type == TENSOR_INT32;
-
-    json_set_int(json, "vocabulary", data->vocabulary);
-    json_set_int(json, "embedding", model->embedding);
-    json_set_int(json, "features", symbols ? model->embedding : data->sample_shape[data->rank - 1]);
-    json_set_int(json, "hidden_size", model->hidden_size);
-    json_set_int(json, "num_layers", model->num_layers);
-    json_set_int(json, "each", symbols && !data->padded);
-    json_set_int(json, "bidirectional", model->bidirectional);
-    json_set_int(json, "mean", model->readout == READOUT_MEAN);
-}
-
-/* The keys of the specification's model that say what it is built of; numbers as the model has
- * them, which may be rounded to float. */
-static void describe_keys(const struct worker_setup *setup, struct json_object *json)
-{
-    const struct model_config *model = &setup->spec.model;
-
-    json_object_object_foreach (json_get(setup->spec.normalised, "model"), key, value)
-        if (!json_get(json, key) && strcmp(key, "loss") != 0 && strcmp(key, "classes") != 0)
-            json_set(json, key, json_object_get(value));
-    json_set_double(json, "width", model->width);
-    json_set_int(json, "stem_stride", model->stem_stride);
-    json_set_double(json, "dropout", (double)model->dropout);
-    json_set_double(json, "stochastic_depth", (double)model->stochastic_depth);
-}
-
-struct json_object *pytorch_network_describe(const struct worker_setup *setup, struct error *error)
-{
-    const struct model_config *model = &setup->spec.model;
-    struct json_object *json;
-    struct model_layer *layers;
-    int count;
-
-    if (model_layers(model, &setup->model_data, &layers, &count, error) < 0)
-        return NULL;
-    json = json_object_new_object();
-    json_set_string(json, "name", model_kind_to_string(model->kind));
-    json_set_int(json, "rank", setup->model_data.rank);
-    if (count > 0) {
-        json_set(json, "layers",
-                 describe_list(&(struct model_layer_list){.layers = layers, .count = count}));
-        if (model->layers.output_count)
-            json_set(json, "outputs",
-                     describe_names(model->layers.outputs, model->layers.output_count));
-    } else {
-        describe_transformer(setup, json);
-        if (model->kind == MODEL_LSTM || model->kind == MODEL_GRU)
-            describe_recurrent(setup, json);
-        if (!setup->model_data.vocabulary) /* of dna_cnn they are those of its layers */
-            json_set_int(json, "channels", setup->model_data.sample_shape[0]);
-        json_set_int(json, "outputs", setup->model_data.outputs);
-        describe_keys(setup, json);
-    }
-    free(layers);
-    return json;
 }
 
 /* ---- lists of layers ---- */
@@ -280,7 +123,7 @@ static int write_extent(const struct chain *chain, struct json_object *layer, co
     const char *dot = strrchr(key, '.');
     int prefix = dot ? (int)(dot + 1 - key) : 0, dimension = strcmp(key + prefix, "inputs") == 0;
     const struct safetensors_tensor *weight;
-    char part[MODULE_KEY_MAX + 8];
+    char part[PYTORCH_KEY_MAX + 8];
     int64_t extent;
 
     snprintf(part, sizeof part, "%.*sweight", prefix, key);
@@ -296,7 +139,7 @@ static int write_extent(const struct chain *chain, struct json_object *layer, co
 /* Writes what "{key}" stands for (struct model_layer_python). */
 static int write_key(struct chain *chain, struct json_object *layer, char *key, struct error *error)
 {
-    const char *usual = usual_of(key);
+    const char *usual = pytorch_usual_of(key);
     char text[VALUE_MAX];
 
     if (is_extent(key))
@@ -328,14 +171,14 @@ static int write_layer(struct chain *chain, struct json_object *layer, struct er
     int kind = model_layer_kind_from_string(json_get_string(layer, "type", "")), length, r = 0;
     const struct model_layer_python *python;
     const char *module, *at;
-    char key[MODULE_KEY_MAX];
+    char key[PYTORCH_KEY_MAX];
 
     if (kind < 0)
         return error_set(error, -EINVAL, "layer %s is of no kind that this program knows",
                          chain->name);
     python = model_layer_python((enum model_layer_kind)kind);
     at = module = python->module;
-    while (r == 0 && (length = module_part(&at, key)) >= 0) {
+    while (r == 0 && (length = pytorch_module_part(&at, key)) >= 0) {
         fprintf(chain->file, "%.*s", length, module);
         if (key[0])
             r = write_key(chain, layer, key, error);
@@ -507,7 +350,7 @@ static bool condition_read(const char **at, struct json_object *network)
     size_t length = strspn(key, "abcdefghijklmnopqrstuvwxyz_"), size = 0;
     const char *text = key[length] == '=' ? key + length + 1 : NULL;
     size_t text_length = text ? strcspn(text, "?|{\n") : 0;
-    char name[MODULE_KEY_MAX];
+    char name[PYTORCH_KEY_MAX];
     AUTO_FREE char *value = NULL;
     FILE *file = open_memstream(&value, &size);
 
@@ -526,7 +369,7 @@ static bool condition_read(const char **at, struct json_object *network)
 /* Writes a line whose "$key" stand for values. */
 static void write_line(FILE *file, struct json_object *network, const char *at, const char *end)
 {
-    char key[MODULE_KEY_MAX];
+    char key[PYTORCH_KEY_MAX];
 
     while (at < end) {
         const char *dollar = memchr(at, '$', (size_t)(end - at));

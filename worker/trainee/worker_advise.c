@@ -1,6 +1,5 @@
 /* worker_advise.c: `traind-worker advise` measures a job as it is and with its settings changed one
  * by one, and says what would make it faster. */
-#include "base/file.h"
 #include "base/memory.h"
 #include "proto/advice_view.h"
 #include "proto/job_spec.h"
@@ -11,7 +10,6 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <math.h>
 #include <sched.h>

@@ -5,7 +5,6 @@
 #include "worker/trainee/worker_device.h"
 #include "worker/trainee/worker_options.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>

@@ -1,19 +1,17 @@
 /* worker_convolutions.c: see worker_convolutions.h. */
 #include "worker/trainee/worker_convolutions.h"
 
-#include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "engine/train/convolutions.h"
 #include "worker/trainee/worker_child.h"
 #include "worker/trainee/worker_kept.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 static const char kind[] = "convolutions";
 static const char together[] = "together";
@@ -126,14 +124,6 @@ static bool read_times(struct json_object *json, const struct convolution_shape 
     return has_own;
 }
 
-static double now(void)
-{
-    struct timespec time;
-
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
-
 /* Finds the kept times of the shape, or measures and keeps them. */
 static int find_times(void *context, const struct convolution_shape *shape,
                       struct convolution_times *times)
@@ -141,7 +131,7 @@ static int find_times(void *context, const struct convolution_shape *shape,
     struct measurements *measurements = context;
     struct error error = {0};
     char key[KEY_BYTES];
-    double begin = now();
+    double begin = clock_monotonic();
     int r;
 
     format_key(shape, key);
@@ -152,7 +142,7 @@ static int find_times(void *context, const struct convolution_shape *shape,
         return -ERROR_UNSUPPORTED;
     r = convolution_measure(measurements->setup->backend, measurements->device, shape, times,
                             &error);
-    measurements->seconds += now() - begin;
+    measurements->seconds += clock_monotonic() - begin;
     if (r < 0) {
         log_warning("convolution %s: %s", key, error.text);
         return r;

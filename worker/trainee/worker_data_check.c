@@ -1,7 +1,6 @@
 /* worker_data_check.c: see worker_data_check.h. */
 #include "worker/trainee/worker_data_check.h"
 
-#include "base/cleanup.h"
 #include "base/text.h"
 #include "proto/json.h"
 #include "worker/trainee/pytorch_module.h"

@@ -9,7 +9,6 @@
 #include "worker/trainee/worker_signals.h"
 
 #include <errno.h>
-#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

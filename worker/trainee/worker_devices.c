@@ -2,7 +2,6 @@
  * backends can open. The daemon asks it for each type of device whether jobs can train there. */
 #include "worker/trainee/worker_devices.h"
 
-#include "base/cleanup.h"
 #include "worker/trainee/worker_backends.h"
 #include "worker/trainee/worker_device.h"
 #include "worker/trainee/worker_estimate.h"

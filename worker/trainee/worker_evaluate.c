@@ -168,18 +168,6 @@ static void show(const struct worker_setup *setup, bool test, metric_set kinds,
         label_table_print(metrics_labels(metrics), setup->train, has_scores(kinds));
 }
 
-/* What is measured: as by a run, of whose sets it is the last. */
-static metric_set wanted_metrics(const struct worker_setup *setup)
-{
-    const struct training_config *config = &setup->spec.training;
-    struct metric_heads heads = worker_heads(setup);
-    unsigned task = metric_task(setup->train, &heads);
-    metric_set wanted =
-        config->metrics_given ? config->metrics : metrics_usual(setup->train, task, METRIC_TEST);
-
-    return (wanted & metrics_of_task(task)) | metrics_of_sums(task);
-}
-
 /* Prepares the session that evaluates `view`, and its batches. */
 static int prepare(struct worker_setup *setup, const struct dataset_view *view,
                    const struct checkpoint *checkpoint, struct session **session,
@@ -223,10 +211,12 @@ static int measure(const struct worker_options *options, struct worker_setup *se
     struct session *session = NULL;
     struct feed *feed = NULL;
     struct evaluation evaluation = {.view = view};
-    metric_set kinds = wanted_metrics(setup);
+    struct metric_heads heads = worker_heads(setup);
+    /* as a run measures the last of its sets */
+    metric_set kinds = training_metrics(&setup->spec.training, setup->train, &heads, METRIC_TEST);
     struct metrics_config config = {
         .dataset = setup->train->is_absent ? view->dataset : setup->train,
-        .heads = worker_heads(setup),
+        .heads = heads,
         .kinds = kinds,
         .batch = worker_choice_evaluation_batch(setup, &checkpoint->state),
         .count = view->count,

@@ -5,7 +5,6 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "base/text.h"
 #include "engine/data/image_reader.h"
 #include "engine/data/row_reader.h"
 #include "engine/train/evaluation.h"

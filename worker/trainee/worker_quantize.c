@@ -3,6 +3,7 @@
  * checkpoint, which `eval`, `sample` and `export` read as any other. */
 #include "base/alignment.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -20,7 +21,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 /* Batches are timed in turns for so long; the least time of each counts. */
 static const double timing_seconds = 0.25;
@@ -99,18 +99,6 @@ static int take_batch(void *context, struct session *session, const struct loade
     return metrics_add(sink->metrics, session, sink->view, batch, error);
 }
 
-/* What is measured: as by a run, of whose sets it is the last. */
-static metric_set wanted_metrics(const struct worker_setup *setup)
-{
-    const struct training_config *config = &setup->spec.training;
-    struct metric_heads heads = worker_heads(setup);
-    unsigned task = metric_task(setup->train, &heads);
-    metric_set wanted =
-        config->metrics_given ? config->metrics : metrics_usual(setup->train, task, METRIC_TEST);
-
-    return (wanted & metrics_of_task(task)) | metrics_of_sums(task);
-}
-
 static int measure_metrics(struct worker_setup *setup, const struct dataset_view *view,
                            const struct comparison *comparison, struct variant *variant,
                            struct error *error)
@@ -146,14 +134,6 @@ static int measure_metrics(struct worker_setup *setup, const struct dataset_view
 
 /* ---- speed ----------------------------------------------------------------------------------- */
 
-static double seconds_now(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
 /* Evaluates the first samples of the set in turns, `count` at a time. */
 static int time_batches(struct comparison *comparison, const struct loader_batch *first,
                         int64_t count, struct error *error)
@@ -162,18 +142,18 @@ static int time_batches(struct comparison *comparison, const struct loader_batch
                                         .samples = first->samples,
                                         .targets = first->targets,
                                         .lengths = first->lengths};
-    double end = seconds_now() + timing_seconds;
+    double end = clock_monotonic() + timing_seconds;
 
-    for (int i = 0; i < TIMINGS_MAX && (i < TIMINGS_MIN || seconds_now() < end); i++)
+    for (int i = 0; i < TIMINGS_MAX && (i < TIMINGS_MIN || clock_monotonic() < end); i++)
         for (int k = 0; k < 2; k++) {
             struct variant *variant = &comparison->variants[k];
             double *least = count == 1 ? &variant->sample_seconds : &variant->batch_seconds;
-            double begin = seconds_now(), seconds;
+            double begin = clock_monotonic(), seconds;
             int r = session_evaluate(variant->session, &batch, error);
 
             if (r < 0)
                 return r;
-            seconds = seconds_now() - begin;
+            seconds = clock_monotonic() - begin;
             *least = i == 0 || seconds < *least ? seconds : *least;
         }
     return 0;
@@ -316,6 +296,7 @@ static int compare(const struct worker_options *options, struct worker_setup *se
                    const struct dataset_view *view, const struct checkpoint *checkpoint,
                    struct comparison *comparison, struct error *error)
 {
+    struct metric_heads heads = worker_heads(setup);
     int r = 0;
 
     comparison->test = worker_setup_test(setup).count > 0;
@@ -323,7 +304,8 @@ static int compare(const struct worker_options *options, struct worker_setup *se
     comparison->batch = worker_choice_evaluation_batch(setup, &checkpoint->state);
     if (comparison->batch > view->count)
         comparison->batch = view->count;
-    comparison->kinds = wanted_metrics(setup);
+    /* as a run measures the last of its sets */
+    comparison->kinds = training_metrics(&setup->spec.training, setup->train, &heads, METRIC_TEST);
     comparison->learnt = worker_ranges_are_learnt(checkpoint);
     if (options->is_static || comparison->learnt) {
         comparison->ranges = worker_ranges_observe(setup, checkpoint, comparison->batch,

@@ -1,7 +1,6 @@
 /* worker_simulation.c: see worker_simulation.h. */
 #include "worker/trainee/worker_simulation.h"
 
-#include "base/cleanup.h"
 #include "proto/device_host.h"
 #include "proto/json.h"
 

@@ -1,7 +1,6 @@
 /* worker_spec_model.c: see worker_spec_model.h. */
 #include "worker/trainee/worker_spec_model.h"
 
-#include <errno.h>
 #include <string.h>
 
 static int read_widths(struct json_object *list, int64_t widths[WORKER_WIDTHS_MAX])

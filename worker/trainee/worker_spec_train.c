@@ -184,7 +184,7 @@ static void metrics_read(struct json_object *metrics, struct training_config *co
     for (size_t i = 0; metrics && i < json_object_array_length(metrics); i++) {
         const char *name = json_object_get_string(json_object_array_get_idx(metrics, i));
 
-        config->metrics |= (metric_set)1 << metric_kind_from_string(name);
+        config->metrics |= metric_bit((enum metric_kind)metric_kind_from_string(name));
     }
 }
 

@@ -2,6 +2,7 @@
 #include "worker/trainee/worker_startup.h"
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -17,14 +18,6 @@ static const char *const startup_phase_names[] = {[STARTUP_EXEC] = "exec",
                                                   [STARTUP_CHECKPOINT] = "checkpoint",
                                                   [STARTUP_FIRST_STEP] = "first_step"};
 DEFINE_STRING_TABLE(startup_phase, enum startup_phase, startup_phase_names)
-
-static double seconds_of(clockid_t clock)
-{
-    struct timespec now;
-
-    clock_gettime(clock, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
 
 /* Seconds since the kernel started this process (proc(5), "starttime"); 0: not known. */
 static double process_age(void)
@@ -42,13 +35,13 @@ static double process_age(void)
                          "%*d %*d %llu",
                          &ticks) != 1)
         return 0;
-    age = seconds_of(CLOCK_BOOTTIME) - (double)ticks / (double)sysconf(_SC_CLK_TCK);
+    age = clock_seconds(CLOCK_BOOTTIME) - (double)ticks / (double)sysconf(_SC_CLK_TCK);
     return age > 0 ? age : 0;
 }
 
 void worker_startup_begin(struct worker_startup *startup, double taken_at)
 {
-    double now = seconds_of(CLOCK_MONOTONIC);
+    double now = clock_monotonic();
     double age = taken_at > 0 ? now - taken_at : process_age();
 
     *startup = (struct worker_startup){.begin = now - age,
@@ -59,7 +52,7 @@ void worker_startup_begin(struct worker_startup *startup, double taken_at)
 
 void worker_startup_enter(struct worker_startup *startup, enum startup_phase phase)
 {
-    double now = seconds_of(CLOCK_MONOTONIC);
+    double now = clock_monotonic();
 
     startup->seconds[startup->phase] += now - startup->mark;
     startup->mark = now;

@@ -1,12 +1,10 @@
 /* worker_verify.c: `traind-worker verify` trains small models for a few steps on each device, and
  * says whether they agree with the CPU in float32 and how fast they are beside the device's
  * calibration. */
-#include "base/text.h"
 #include "engine/train/verification.h"
 #include "worker/trainee/worker_device.h"
 #include "worker/trainee/worker_devices.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

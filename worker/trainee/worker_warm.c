@@ -2,6 +2,7 @@
  * libraries, before there is a job. Then it waits on ATTEMPT_HANDOVER_DESCRIPTOR until its shim
  * hands over a job, becomes that job's trainee as a forked process would, and trains. */
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "engine/graph/forward.h"
 #include "engine/train/session.h"
@@ -14,12 +15,10 @@
 #include <limits.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 /* ---- warming up ---- */
@@ -169,14 +168,6 @@ static int train(const struct worker_options *own, const struct attempt_config *
     return 0;
 }
 
-static double seconds_now(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
 /* Waits for a job; 0: none came. */
 static int take_job(const struct worker_options *own, const struct worker_device *device,
                     struct attempt_config *config, struct worker_options *options,
@@ -193,7 +184,7 @@ static int take_job(const struct worker_options *own, const struct worker_device
                                      descriptors, ATTEMPT_HANDOVER_DESCRIPTORS);
     if (r <= 0)
         return 0; /* the shim has ended */
-    taken_at = seconds_now();
+    taken_at = clock_monotonic();
     r = become_trainee(folder, descriptors, config, error);
     if (r == 0)
         r = train(own, config, device, options, error);

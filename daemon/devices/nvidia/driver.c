@@ -13,7 +13,6 @@
 #include "daemon/devices/nvidia/monitor.h"
 #include "daemon/devices/strays.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

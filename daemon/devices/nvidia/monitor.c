@@ -8,11 +8,9 @@
 #include "daemon/devices/nvidia/monitor.h"
 
 #include "base/cleanup.h"
-#include "base/log.h"
 #include "base/memory.h"
 #include "daemon/devices/nvidia/device_events.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 enum { READING_VALID_MILLISECONDS = 1000, RESCAN_MILLISECONDS = 5000, RESCAN_SLOWEST = 60000 };

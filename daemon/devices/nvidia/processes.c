@@ -3,8 +3,6 @@
 #include "base/cleanup.h"
 #include "daemon/devices/nvidia/internal.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

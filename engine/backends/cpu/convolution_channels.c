@@ -4,7 +4,6 @@
 #include "base/alignment.h"
 #include "engine/backends/backend.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 

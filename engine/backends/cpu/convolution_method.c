@@ -3,7 +3,6 @@
 #include "engine/backends/cpu/convolution_method.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 /* by enum convolution_method */

@@ -1,56 +1,24 @@
-/* convolution_unfolded.c: see convolution_unfolded.h.
- *
- * All three directions read a source (x; the gradient by the data reads y's gradient) at places
- * that depend on the result's pixel and on the position in the kernel. A table for each axis says
- * where, or that there is nothing to read.
+/* convolution_unfolded.c: see convolution_unfolded.h. convolution_unfolded_geometry.c computes
+ * which pixels are read and how the work is divided.
  *
  * Forward and the gradient by the data take panels of pixels. Samples are next to each other, and
  * so are pixels that read the same positions of the kernel: those a stride apart for the gradient
  * by the data. A position that no pixel of a panel reads is left out. The gradient by the weights
  * takes each position of the kernel by itself, and only the pixels that read something there. */
-#include "engine/backends/cpu/convolution_unfolded.h"
-
 #include "base/alignment.h"
 #include "engine/backends/backend.h"
+#include "engine/backends/cpu/convolution_unfolded_internal.h"
 #include "engine/backends/cpu/kernels/kernels.h"
 
-#include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
     LANES_MAX = 16,
     ROWS_MAX = 16,    /* at least planes_block() of anything */
-    DEPTH_MAX = 256,  /* of one product: its first matrix stays in the first-level cache */
     PANELS_MAX = 16,  /* that read the same weights, in turns */
     VECTORS_MAX = 16, /* whose weights are read in turns: they stay in the second-level cache */
     GRADIENT_BYTES = 256 * 1024 /* of y's gradient that is read in turns, for the same reason */
-};
-
-/* The relative cost of each further group of vectors, for which the source is unfolded again. */
-static const double group_cost = 0.02;
-
-struct unfolded_axis {
-    int64_t taps, results, extent; /* `extent` of the source */
-    int32_t *source;               /* [result][tap]: the source's place; -1: nothing to read */
-    int32_t *order;                /* of results */
-};
-
-struct unfolded_convolution {
-    const struct kernels *kernels;
-    enum onednn_direction direction;
-    struct onednn_convolution_shape shape;
-    int parts;
-    struct unfolded_axis axis[2];
-    int64_t taps;
-    int64_t source_channels, channels; /* `channels` of the vectors: of y, or of x's gradient */
-    int64_t vectors;
-    int64_t pixels; /* results of all samples */
-    int64_t rows;   /* of a product: pixels, or for the gradient by the weights source channels */
-    int64_t panels; /* how many of so many rows there are for one group of vectors */
-    int64_t groups; /* into which the vectors are divided, so that there are enough units */
-    int64_t depth;  /* the most of one product */
 };
 
 /* What a task works with, in its scratch memory. */
@@ -64,84 +32,6 @@ struct unfolded_work {
 };
 
 /* ---- create ---------------------------------------------------------------------------------- */
-
-static bool is_gradient(const struct unfolded_convolution *unfolded)
-{
-    return unfolded->direction == ONEDNN_BACKWARD_WEIGHTS;
-}
-
-/* The source's place that result i reads at position k of the kernel, or -1. */
-static int32_t source_place(const struct unfolded_convolution *unfolded, int d, int64_t i,
-                            int64_t k)
-{
-    const struct onednn_convolution_shape *shape = &unfolded->shape;
-    int64_t stride = shape->stride[d], place;
-
-    if (unfolded->direction == ONEDNN_BACKWARD_DATA) {
-        place = i + shape->padding[d] - k * shape->dilation[d];
-        place = place % stride ? -1 : place / stride;
-    } else {
-        place = i * stride + k * shape->dilation[d] - shape->padding[d];
-    }
-    return place >= 0 && place < unfolded->axis[d].extent ? (int32_t)place : -1;
-}
-
-static int describe_axis(struct unfolded_convolution *unfolded, int d)
-{
-    const struct onednn_convolution_shape *shape = &unfolded->shape;
-    struct unfolded_axis *axis = &unfolded->axis[d];
-    bool backward = unfolded->direction == ONEDNN_BACKWARD_DATA;
-    int64_t x = d ? shape->width : shape->height, y = d ? shape->out_width : shape->out_height;
-    int64_t step = backward ? shape->stride[d] : 1, count = 0;
-
-    axis->taps = shape->kernel[d];
-    axis->results = backward ? x : y;
-    axis->extent = backward ? y : x;
-    axis->source = calloc((size_t)(axis->results * axis->taps), sizeof *axis->source);
-    axis->order = calloc((size_t)axis->results, sizeof *axis->order);
-    if (!axis->source || !axis->order)
-        return -ENOMEM;
-    for (int64_t i = 0; i < axis->results; i++)
-        for (int64_t k = 0; k < axis->taps; k++)
-            axis->source[i * axis->taps + k] = source_place(unfolded, d, i, k);
-    for (int64_t first = 0; first < step; first++)
-        for (int64_t i = first; i < axis->results; i += step)
-            axis->order[count++] = (int32_t)i;
-    return 0;
-}
-
-/* Chooses the number of groups with the least cost: few groups whose units divide evenly. */
-static int64_t choose_groups(int64_t panels, int64_t vectors, int64_t parts)
-{
-    int64_t most = vectors < parts ? vectors : parts, best = 1;
-    double least = INFINITY;
-
-    for (int64_t groups = 1; groups <= most; groups++) {
-        int64_t units = groups * panels, longest = (units + parts - 1) / parts;
-        int64_t widest = (vectors + groups - 1) / groups;
-        double cost = (double)(longest * widest) * (1 + group_cost * (double)groups);
-
-        if (cost < least) {
-            least = cost;
-            best = groups;
-        }
-    }
-    return best;
-}
-
-static void divide_work(struct unfolded_convolution *unfolded)
-{
-    int64_t rows = is_gradient(unfolded) ? unfolded->source_channels : unfolded->pixels;
-
-    unfolded->rows = unfolded->kernels->planes_block(rows);
-    unfolded->panels = (rows + unfolded->rows - 1) / unfolded->rows;
-    if (is_gradient(unfolded))
-        unfolded->panels *= unfolded->taps;
-    unfolded->groups = choose_groups(unfolded->panels, unfolded->vectors, unfolded->parts);
-    unfolded->depth = is_gradient(unfolded) || unfolded->source_channels > DEPTH_MAX
-                          ? DEPTH_MAX
-                          : DEPTH_MAX / unfolded->source_channels * unfolded->source_channels;
-}
 
 struct unfolded_convolution *unfolded_create(const struct kernels *kernels,
                                              enum onednn_direction direction,
@@ -161,12 +51,12 @@ struct unfolded_convolution *unfolded_create(const struct kernels *kernels,
     made->source_channels = backward ? shape->out_channels : shape->channels;
     made->channels = backward ? shape->channels : shape->out_channels;
     made->vectors = (made->channels + kernels->vector - 1) / kernels->vector;
-    if (describe_axis(made, 0) || describe_axis(made, 1)) {
+    if (unfolded_describe_axis(made, 0) || unfolded_describe_axis(made, 1)) {
         unfolded_free(made);
         return NULL;
     }
     made->pixels = shape->samples * made->axis[0].results * made->axis[1].results;
-    divide_work(made);
+    unfolded_divide_work(made);
     return made;
 }
 
@@ -196,8 +86,8 @@ void unfolded_weights_layout(const struct unfolded_convolution *unfolded,
 /* Floats of one vector of the second matrix: of the weights, or of y's gradient. */
 static int64_t vector_floats(const struct unfolded_convolution *unfolded)
 {
-    int64_t rows =
-        is_gradient(unfolded) ? unfolded->pixels : unfolded->taps * unfolded->source_channels;
+    int64_t rows = unfolded_is_gradient(unfolded) ? unfolded->pixels
+                                                  : unfolded->taps * unfolded->source_channels;
 
     return rows * unfolded->kernels->vector;
 }
@@ -224,12 +114,12 @@ static size_t lay_out_work(const struct unfolded_convolution *unfolded, char *me
     size_t lanes = (size_t)VECTORS_MAX * LANES_MAX, used = 0;
 
     work->results = take(memory, &used, (size_t)PANELS_MAX * ROWS_MAX * lanes * sizeof(float));
-    work->operand = take(memory, &used, (size_t)DEPTH_MAX * ROWS_MAX * sizeof(float));
+    work->operand = take(memory, &used, (size_t)UNFOLDED_DEPTH_MAX * ROWS_MAX * sizeof(float));
     work->channel = take(memory, &used, (size_t)unfolded->source_channels * sizeof(int64_t));
     work->result_channel = take(memory, &used, (size_t)unfolded->channels * sizeof(int64_t));
-    work->offset = take(memory, &used, DEPTH_MAX * sizeof(int32_t));
+    work->offset = take(memory, &used, UNFOLDED_DEPTH_MAX * sizeof(int32_t));
     work->place = take(memory, &used, VECTORS_MAX * sizeof(int32_t));
-    work->pixel = take(memory, &used, DEPTH_MAX * sizeof(float *));
+    work->pixel = take(memory, &used, UNFOLDED_DEPTH_MAX * sizeof(float *));
     return used;
 }
 
@@ -365,10 +255,10 @@ static void pack_gradient(const struct unfolded_convolution *unfolded,
 void unfolded_pack(const struct unfolded_convolution *unfolded, const float *weights,
                    const struct planes_images *y, int part, int parts, float *packed)
 {
-    int64_t count = is_gradient(unfolded) ? unfolded->pixels : unfolded->taps;
+    int64_t count = unfolded_is_gradient(unfolded) ? unfolded->pixels : unfolded->taps;
     int64_t first = count * part / parts, end = count * (part + 1) / parts;
 
-    if (is_gradient(unfolded)) {
+    if (unfolded_is_gradient(unfolded)) {
         pack_gradient(unfolded, y, first, end, packed);
         return;
     }
@@ -539,8 +429,8 @@ static struct unfolded_rows rows_of(const struct unfolded_convolution *unfolded,
     return rows;
 }
 
-/* Lists up to DEPTH_MAX pixels of [*next, end) that read something at the position of the kernel,
- * and goes on to the next one. Returns how many there are. */
+/* Lists up to UNFOLDED_DEPTH_MAX pixels of [*next, end) that read something at the position of the
+ * kernel, and goes on to the next one. Returns how many there are. */
 static int64_t list_pixels(const struct unfolded_convolution *unfolded,
                            const struct planes_images *x, int64_t tap, int64_t *next, int64_t end,
                            struct unfolded_work *work)
@@ -550,10 +440,10 @@ static int64_t list_pixels(const struct unfolded_convolution *unfolded,
     struct result_pixel pixel = result_pixel(unfolded, p);
 
     split_tap(unfolded, tap, place);
-    while (p < end && depth < DEPTH_MAX) {
+    while (p < end && depth < UNFOLDED_DEPTH_MAX) {
         int64_t offset = source_offset(unfolded, x->block, &pixel, place);
         int64_t left = least(samples - pixel.sample, end - p);
-        int64_t taken = offset < 0 ? left : least(left, DEPTH_MAX - depth);
+        int64_t taken = offset < 0 ? left : least(left, UNFOLDED_DEPTH_MAX - depth);
 
         /* all samples read there, or none does */
         for (int64_t i = 0; i < taken && offset >= 0; i++) {
@@ -612,9 +502,10 @@ static void sum_bias(const struct unfolded_convolution *unfolded, int64_t vector
     float sum[LANES_MAX] = {0}, part[LANES_MAX];
 
     packed += vector * vector_floats(unfolded);
-    for (int64_t p = 0; p < unfolded->pixels; p += DEPTH_MAX) {
-        unfolded->kernels->column_sum(packed + p * lanes, least(DEPTH_MAX, unfolded->pixels - p),
-                                      lanes, lanes, part, false);
+    for (int64_t p = 0; p < unfolded->pixels; p += UNFOLDED_DEPTH_MAX) {
+        unfolded->kernels->column_sum(packed + p * lanes,
+                                      least(UNFOLDED_DEPTH_MAX, unfolded->pixels - p), lanes, lanes,
+                                      part, false);
         unfolded->kernels->add(sum, part, sum, lanes);
     }
     memcpy(bias + vector * lanes, sum,
@@ -631,7 +522,7 @@ static void run_gradient(const struct unfolded_convolution *unfolded, const stru
         unfolded->vectors / unfolded->groups * unfolded->kernels->vector * (int64_t)sizeof(float);
     int64_t pixels = GRADIENT_BYTES / (row_bytes ? row_bytes : 1);
 
-    pixels = pixels < DEPTH_MAX ? DEPTH_MAX : pixels;
+    pixels = pixels < UNFOLDED_DEPTH_MAX ? UNFOLDED_DEPTH_MAX : pixels;
     for (int64_t p = 0; p < unfolded->pixels; p += pixels)
         for (int64_t unit = first; unit < end; unit++) {
             struct unfolded_rows rows = rows_of(unfolded, unit);
@@ -657,7 +548,7 @@ void unfolded_run_part(const struct unfolded_convolution *unfolded, const struct
     lay_out_work(unfolded, scratch, &work);
     list_channels(source->block, unfolded->source_channels, rows->extent * columns->extent,
                   work.channel);
-    if (is_gradient(unfolded)) {
+    if (unfolded_is_gradient(unfolded)) {
         run_gradient(unfolded, x, part, packed, weights, bias, &work);
         return;
     }

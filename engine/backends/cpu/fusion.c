@@ -5,7 +5,6 @@
  * an absorbed backward node reads lives until the absorbing node runs (node_step). */
 #include "engine/backends/cpu/program.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 static struct fusion_abilities find_abilities(const void *context, int32_t node)

@@ -1,7 +1,6 @@
 /* onednn_convolution.c: computes convolutions and their gradients by oneDNN's primitives. */
 #include "engine/backends/cpu/onednn_internal.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

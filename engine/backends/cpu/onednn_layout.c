@@ -2,7 +2,6 @@
  * layout to another. */
 #include "engine/backends/cpu/onednn_internal.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,6 @@
 /* onednn_product.c: computes products of matrices by oneDNN; see onednn.h. */
 #include "engine/backends/cpu/onednn_internal.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

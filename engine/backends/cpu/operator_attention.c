@@ -1,9 +1,7 @@
 /* operator_attention.c: attention and rotary positions. A task takes heads: those of its samples,
  * or, where slices differ, a part of the heads of all samples. */
-#include "base/alignment.h"
 #include "engine/backends/cpu/program.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 

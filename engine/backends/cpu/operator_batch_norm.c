@@ -4,7 +4,6 @@
  * (fusion.c). */
 #include "engine/backends/cpu/program.h"
 
-#include <errno.h>
 #include <math.h>
 
 /* The node's workspace has rows of `channels` floats. The first three rows hold what is applied.

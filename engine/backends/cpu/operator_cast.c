@@ -4,7 +4,6 @@
  * parameter prefer; that copy rounds to bfloat16, too. */
 #include "engine/backends/cpu/program.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

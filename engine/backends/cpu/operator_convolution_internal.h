@@ -1,5 +1,6 @@
 /* operator_convolution_internal.h: the state of a convolution, which operator_convolution.c
- * prepares and operator_convolution_steps.c runs. */
+ * prepares. operator_convolution_steps.c says by which steps it runs, and
+ * operator_convolution_run.c runs them. */
 #pragma once
 
 #include "engine/backends/cpu/convolution_channels.h"
@@ -51,3 +52,16 @@ struct convolution_state {
 /* Bytes of the tensor's copy in NCHW in the workspace; 0: the primitives use the tensor itself. */
 size_t convolution_plain_bytes(const struct backend_program *program,
                                const struct convolution_state *state, int32_t tensor);
+
+/* ---- operator_convolution_run.c ---- */
+
+/* Where the primitive finds sample `first` of x or y. */
+void *convolution_primitive_sample(const struct backend_program *program,
+                                   const struct convolution_state *state, const char *workspace,
+                                   int32_t tensor, int64_t first);
+
+/* The steps: the weights are copied into the layout of the primitives, or from it; operands are
+ * packed; images and weights are copied for `channels`; the slices run; partial sums of gradients
+ * are added up; the sum is added to the gradient, in the gradient's layout. */
+step_function convolution_run_reorder, convolution_run_pack, convolution_run_channels_copies,
+    convolution_run, convolution_run_sum, convolution_run_take_copy;

@@ -3,8 +3,6 @@
  * slices differ in size. */
 #include "engine/backends/cpu/program.h"
 
-#include <errno.h>
-
 /* The elements of the node's result that the task computes. */
 static struct range task_elements(const struct backend_program *program, const struct step *step,
                                   int task)

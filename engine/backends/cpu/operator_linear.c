@@ -9,7 +9,6 @@
 #include "engine/backends/cpu/program.h"
 #include "engine/graph/operator.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -10,6 +10,7 @@
  * which are X and the next X in turns, then A and B, and a sum of squares for each task. */
 #include "base/alignment.h"
 #include "engine/backends/cpu/program.h"
+#include "engine/graph/optimizer.h"
 
 #include <errno.h>
 #include <math.h>
@@ -226,15 +227,6 @@ static void run_apply(struct backend_program *program, const struct step *step, 
                                          (part.end - part.first) * state->large);
 }
 
-static double rate_scale(const struct muon_state *state, const struct optimizer_config *config)
-{
-    double rows = (double)state->rows, columns = (double)state->columns;
-
-    if (config->match_adamw)
-        return 0.2 * sqrt(fmax(rows, columns));
-    return sqrt(fmax(1, rows / columns));
-}
-
 static void run_update(struct backend_program *program, const struct step *step, int task,
                        int thread)
 {
@@ -254,9 +246,11 @@ static void run_update(struct backend_program *program, const struct step *step,
     if (state->transposed)
         kernels->matrix_transpose(x + part.first, state->rows, state->columns,
                                   part.end - part.first, other);
-    kernels->scaled_sum((float)(-rate * rate_scale(state, &group->config)),
-                        state->transposed ? other : x + first,
-                        (float)(1 - rate * group->config.weight_decay), parameter, count);
+    kernels->scaled_sum(
+        (float)(-rate * optimizer_muon_rate_scale(&group->config, (double)state->rows,
+                                                  (double)state->columns)),
+        state->transposed ? other : x + first, (float)(1 - rate * group->config.weight_decay),
+        parameter, count);
     program_round_parameter(program, parameter, count);
 }
 

@@ -14,7 +14,6 @@
 #include "engine/backends/cpu/operator_recurrent_input.h"
 #include "engine/graph/forward.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

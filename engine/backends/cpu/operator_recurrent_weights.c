@@ -10,7 +10,6 @@
 #include "engine/backends/cpu/program.h"
 #include "engine/graph/forward.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 /* Rows (b,t) that are multiplied at a time: the copy of 128 gates fills a quarter of a second-level

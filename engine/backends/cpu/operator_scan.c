@@ -5,7 +5,6 @@
 #include "engine/backends/cpu/program.h"
 #include "engine/graph/forward.h"
 
-#include <errno.h>
 #include <math.h>
 #include <string.h>
 

@@ -22,7 +22,6 @@
  * operator_winograd_weights.c have the steps. */
 #include "engine/backends/cpu/operator_winograd_internal.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 /* Memory for the tiles of a chunk, and their least number, which is two rounds of the products'

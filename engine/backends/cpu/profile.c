@@ -1,15 +1,6 @@
 /* profile.c: records when each thread runs which step (struct profile_recorder of backend.h). */
+#include "base/clock.h"
 #include "engine/backends/cpu/program.h"
-
-#include <time.h>
-
-static int64_t now_nanoseconds(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
 
 /* Adds the time since the mark to the phase that ends here, or to the first one of the run. Only
  * the first thread calls this. */
@@ -25,7 +16,7 @@ static void add_event(struct profile_lane *lane, int64_t begin, int32_t node, in
 {
     if (lane->count < lane->capacity)
         lane->events[lane->count++] = (struct profile_event){
-            .begin = begin, .end = now_nanoseconds(), .node = node, .task = task};
+            .begin = begin, .end = clock_monotonic_nanoseconds(), .node = node, .task = task};
 }
 
 void profile_run_step(struct backend_program *program, const struct step *step, int task,
@@ -34,7 +25,7 @@ void profile_run_step(struct backend_program *program, const struct step *step, 
     struct profile_recorder *recorder = program->device->recorder;
     int phase = (int)step->node->phase;
     bool enters = thread == 0 && phase != recorder->phase;
-    int64_t begin = enters || recorder->keeps_events ? now_nanoseconds() : 0;
+    int64_t begin = enters || recorder->keeps_events ? clock_monotonic_nanoseconds() : 0;
 
     if (enters)
         enter_phase(recorder, phase, begin);
@@ -47,7 +38,7 @@ void profile_run_step(struct backend_program *program, const struct step *step, 
 void profile_barrier(struct backend_program *program, int thread)
 {
     struct profile_recorder *recorder = program->device->recorder;
-    int64_t begin = recorder->keeps_events ? now_nanoseconds() : 0;
+    int64_t begin = recorder->keeps_events ? clock_monotonic_nanoseconds() : 0;
 
     thread_team_barrier(program->device->team, thread);
     if (recorder->keeps_events)
@@ -57,13 +48,13 @@ void profile_barrier(struct backend_program *program, int thread)
 void profile_run_begin(struct profile_recorder *recorder)
 {
     recorder->phase = -1;
-    recorder->mark = now_nanoseconds();
+    recorder->mark = clock_monotonic_nanoseconds();
 }
 
 void profile_run_end(struct profile_recorder *recorder)
 {
     if (recorder->phase >= 0)
-        enter_phase(recorder, -1, now_nanoseconds());
+        enter_phase(recorder, -1, clock_monotonic_nanoseconds());
 }
 
 void cpu_device_profile(struct backend_device *device, struct profile_recorder *recorder)

@@ -5,7 +5,6 @@
 #include "engine/graph/operator.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

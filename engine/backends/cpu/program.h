@@ -291,8 +291,6 @@ step_function channel_dropout_run;
 int group_norm_prepare(struct backend_program *, int32_t, struct error *);
 int group_norm_backward_bind(struct backend_program *, int32_t, struct error *);
 int channel_bias_backward_bind(struct backend_program *, int32_t, struct error *);
-/* The factor of the gradient of the batch's mean loss. */
-float program_loss_factor(const struct backend_program *program);
 step_function value_loss_run, value_loss_backward_run, focal_loss_run, focal_loss_backward_run;
 step_function ordinal_loss_run, ordinal_loss_backward_run;
 step_function triplet_loss_run, triplet_loss_backward_run;

@@ -3,7 +3,6 @@
 #include "engine/backends/cpu/program.h"
 #include "engine/graph/operator.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 /* The channels of a block of images. It depends on the channels alone, so all tensors of a shape

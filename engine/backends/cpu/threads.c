@@ -11,8 +11,8 @@
 #include "engine/backends/cpu/threads.h"
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>
@@ -71,14 +71,6 @@ static inline void cpu_relax(void)
 #endif
 }
 
-static int64_t now_nanoseconds(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
 static void futex_wait(_Atomic uint32_t *word, uint32_t value)
 {
     syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
@@ -94,7 +86,7 @@ static bool wait_while_equal(struct wait_word *word, uint32_t value)
         cpu_relax();
         if (spin % SPINS_BETWEEN_CLOCK_READS)
             continue;
-        int64_t now = now_nanoseconds();
+        int64_t now = clock_monotonic_nanoseconds();
         if (!give_up)
             give_up = now + SPIN_NANOSECONDS;
         if (now < give_up)
@@ -168,8 +160,8 @@ static void keep_apart(struct member *member)
     CPU_ZERO(&cores);
     if (core >= 0 && remove_cores_of_others(member, core, &cores)) {
         take_other_cores(member);
-        member->bound_until = now_nanoseconds() + BOUND_NANOSECONDS;
-    } else if (member->bound && now_nanoseconds() > member->bound_until) {
+        member->bound_until = clock_monotonic_nanoseconds() + BOUND_NANOSECONDS;
+    } else if (member->bound && clock_monotonic_nanoseconds() > member->bound_until) {
         release_cores(member);
     }
 }
@@ -178,7 +170,7 @@ static void keep_apart(struct member *member)
 static void begin_run(struct member *caller)
 {
     atomic_store_explicit(&caller->core, sched_getcpu(), memory_order_relaxed);
-    if (caller->bound_until && now_nanoseconds() < caller->bound_until)
+    if (caller->bound_until && clock_monotonic_nanoseconds() < caller->bound_until)
         take_other_cores(caller);
     else
         caller->bound_until = 0;

@@ -1,12 +1,13 @@
 /* choices.c: see choices.h. */
 #include "engine/backends/cuda/choices.h"
 
+#include "base/clock.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum {
     FINALISTS_MAX = 4,
@@ -167,14 +168,6 @@ static bool is_finalist(const double *microseconds, int count, int i, int most)
     return isfinite(microseconds[i]) && faster < most;
 }
 
-static double now(void)
-{
-    struct timespec time;
-
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec * 1e6 + (double)time.tv_nsec * 1e-3;
-}
-
 /* Runs a way for the first time, which loads its code. Receives the microseconds from then on until
  * the run has ended: it takes no less. */
 static int run_first(cudaStream_t stream, choices_launch *launch, void *context,
@@ -184,10 +177,10 @@ static int run_first(cudaStream_t stream, choices_launch *launch, void *context,
     double launched;
     int r = launch(context, &ignored);
 
-    launched = now();
+    launched = clock_monotonic();
     if (r == 0 && cudaStreamSynchronize(stream) != cudaSuccess)
         r = -EIO;
-    *microseconds = now() - launched;
+    *microseconds = (clock_monotonic() - launched) * 1e6;
     return r;
 }
 

@@ -2,7 +2,6 @@
  * with it, as an operation graph of cuDNN: see convolution_plan.h. */
 #include "engine/backends/cuda/convolution_internal.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 /* Identifiers of the tensors between operations. */

@@ -296,17 +296,3 @@ enum convolution_way own_fastest(struct backend_program *program, const struct g
     *microseconds = times[best];
     return ways[best];
 }
-
-bool own_time(struct backend_program *program, const struct graph_node *node,
-              enum convolution_way way, const struct convolution_problem *problem,
-              double *microseconds)
-{
-    struct own_run run;
-    struct error ignored;
-
-    if (!prepare_run(program, node, problem, &run))
-        return false;
-    run.way = way;
-    return choices_time(program->device->stream, own_launch_run, &run, OWN_RUNS, microseconds,
-                        &ignored) == 0;
-}

@@ -46,8 +46,4 @@ cudaError_t own_launch(const struct backend_program *program, const struct graph
 enum convolution_way own_fastest(struct backend_program *program, const struct graph_node *node,
                                  const enum convolution_way *ways, int count,
                                  const struct convolution_problem *problem, double *microseconds);
-/* Measures the microseconds of one way as those of a plan are measured; false: as above. */
-enum { OWN_RUNS = 10 }; /* timed runs */
-bool own_time(struct backend_program *program, const struct graph_node *node,
-              enum convolution_way way, const struct convolution_problem *problem,
-              double *microseconds);
+enum { OWN_RUNS = 10 }; /* timed runs of a way */

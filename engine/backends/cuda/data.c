@@ -4,7 +4,6 @@
 #include "engine/backends/cuda/cuda.h"
 #include "engine/backends/cuda/kernels/batch.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 

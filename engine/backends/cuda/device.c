@@ -1,5 +1,6 @@
 /* device.c: a GPU: its context, its stream, its memory. */
 #include "base/alignment.h"
+#include "base/clock.h"
 #include "engine/backends/cuda/cuda.h"
 #include "engine/backends/cuda/cudnn.h"
 #include "engine/backends/cuda/linear_search.h"
@@ -11,16 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
-
-static double seconds_now(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
 
 /* cudaMemset() would return before it is done, and our streams would not wait for its stream. */
 static cudaError_t clear(const struct backend_device *device, void *start, size_t bytes)
@@ -69,7 +61,7 @@ static void *load_library(void *unused)
  * can do, and would wait for all of cuBLASLt. */
 static int open_context_and_library(struct backend_device *device, struct error *error)
 {
-    double begin = seconds_now(), middle;
+    double begin = clock_monotonic(), middle;
     void *loaded = NULL;
     pthread_t loader;
     bool loading;
@@ -78,7 +70,7 @@ static int open_context_and_library(struct backend_device *device, struct error 
     cudaGetDeviceCount(&count);
     loading = pthread_create(&loader, NULL, load_library, NULL) == 0;
     r = open_context(device, error);
-    middle = seconds_now();
+    middle = clock_monotonic();
     if (loading)
         pthread_join(loader, &loaded);
     if (r == 0)
@@ -86,7 +78,7 @@ static int open_context_and_library(struct backend_device *device, struct error 
     if (loaded)
         dlclose(loaded);
     device->context_seconds = middle - begin;
-    device->library_seconds = seconds_now() - middle;
+    device->library_seconds = clock_monotonic() - middle;
     return r;
 }
 

@@ -6,7 +6,6 @@
  * are stored in one type. */
 #include "engine/backends/cuda/cuda.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 bool program_is_free(const struct backend_program *program, int32_t node)

@@ -7,7 +7,6 @@
  * known. */
 #include "engine/backends/cuda/cuda.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 static bool stored_alike(const void *context, int32_t a, int32_t b)

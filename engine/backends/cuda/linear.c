@@ -4,7 +4,6 @@
 #include "engine/backends/cuda/linear_search.h"
 #include "engine/graph/operator.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 /* How a node is computed. */

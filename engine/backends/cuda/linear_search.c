@@ -3,7 +3,6 @@
 #include "engine/backends/cuda/linear_ways.h"
 #include "engine/backends/cuda/small_linear.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>

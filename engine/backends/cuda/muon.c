@@ -12,9 +12,8 @@
 #include "engine/backends/cuda/muon.h"
 
 #include "base/alignment.h"
+#include "engine/graph/optimizer.h"
 
-#include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 
 /* Jordan et al. 2024, https://kellerjordan.github.io/posts/muon/ */
@@ -109,15 +108,6 @@ static int iterate(struct backend_program *program, const struct muon *muon, cha
     return r < 0 ? r : product_run(muon->apply, &call, stream, error);
 }
 
-static double rate_scale(const struct muon *muon, const struct optimizer_config *config)
-{
-    double rows = (double)muon->rows, columns = (double)muon->columns;
-
-    if (config->match_adamw)
-        return 0.2 * sqrt(fmax(rows, columns));
-    return sqrt(fmax(1, rows / columns));
-}
-
 int muon_run(struct backend_program *program, int32_t index, struct error *error)
 {
     const struct graph_node *node = &program->graph->nodes[index];
@@ -142,7 +132,9 @@ int muon_run(struct backend_program *program, int32_t index, struct error *error
         r = iterate(program, muon, x[i % 2], x[(i + 1) % 2], gram, error);
     if (r < 0)
         return error_prefix(error, "%s", node->name);
-    status = cuda_muon_update(&update, (float)rate_scale(muon, config),
-                              (const float *)(void *)x[config->iterations % 2], stream);
+    status = cuda_muon_update(
+        &update,
+        (float)optimizer_muon_rate_scale(config, (double)muon->rows, (double)muon->columns),
+        (const float *)(void *)x[config->iterations % 2], stream);
     return status == cudaSuccess ? 0 : cuda_fail(error, status, node->name);
 }

@@ -4,22 +4,12 @@
  * run and reads the events. An event takes the device one or two microseconds, which count for a
  * node. A step of ResNet-18 has a hundred of them, and took 0.2 to 0.3 ms longer on an H200,
  * waiting included. */
+#include "base/clock.h"
 #include "engine/backends/cuda/muon.h"
 #include "engine/graph/operator.h"
 #include "engine/graph/optimizer.h"
 
-#include <errno.h>
 #include <stdlib.h>
-#include <time.h>
-
-/* CUDA has a clock of its own, so a run is placed on the host's clock by its end. */
-static int64_t now_nanoseconds(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * 1000000000 + now.tv_nsec;
-}
 
 void cuda_device_profile(struct backend_device *device, struct profile_recorder *recorder)
 {
@@ -172,7 +162,8 @@ int profile_read(struct backend_program *program, struct error *error)
     while (last > 0 && !is_marked(program, last))
         last--;
     r = nanoseconds_at(program, last, &at, error);
-    begin = now_nanoseconds() - at;
+    /* CUDA has a clock of its own, so a run is placed on the host's clock by its end. */
+    begin = clock_monotonic_nanoseconds() - at;
     for (int32_t i = 0; r == 0 && i <= last; i++) {
         if (!is_marked(program, i))
             continue;

@@ -16,7 +16,6 @@
 #include "engine/backends/cuda/linear_search.h"
 #include "engine/backends/cuda/squeeze_excite.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

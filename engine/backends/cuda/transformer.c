@@ -4,8 +4,6 @@
 
 #include "engine/backends/cuda/kernels/transformer.h"
 
-#include <stdio.h>
-
 static int checked(const struct graph_node *node, cudaError_t status, struct error *error)
 {
     return status == cudaSuccess ? 0 : cuda_fail(error, status, node->name);

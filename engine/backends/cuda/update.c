@@ -5,7 +5,6 @@
 #include "engine/backends/update_rule.h"
 #include "engine/graph/optimizer.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -114,14 +113,6 @@ void update_scalars(const struct backend_program *program, const struct step_sca
 
 /* ---- launches -------------------------------------------------------------------------------- */
 
-static bool is_first_update(const struct graph *graph, int32_t index)
-{
-    while (index-- > 0)
-        if (graph->nodes[index].op == OP_OPTIMIZER)
-            return false;
-    return true;
-}
-
 /* Updates all parameters but those of which an update needs the whole: Muon's and LAMB's. */
 static cudaError_t update_all(struct backend_program *program)
 {
@@ -144,7 +135,7 @@ static cudaError_t update_all(struct backend_program *program)
 
 bool update_launches(const struct backend_program *program, int32_t index)
 {
-    return is_first_update(program->graph, index) ||
+    return graph_update_is_first(program->graph, index) ||
            graph_node_updates_whole(program->graph, &program->graph->nodes[index]);
 }
 
@@ -166,7 +157,7 @@ int update_run(struct backend_program *program, int32_t index, struct error *err
     const struct graph_node *node = &program->graph->nodes[index];
     cudaError_t status = cudaSuccess;
 
-    if (is_first_update(program->graph, index))
+    if (graph_update_is_first(program->graph, index))
         status = update_all(program);
     if (status != cudaSuccess)
         return cuda_fail(error, status, "the update");

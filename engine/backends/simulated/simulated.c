@@ -4,6 +4,7 @@
  * Its clock advances by the time that each run takes according to the configuration. If the CPU is
  * faster, the run waits for the rest, so that the wall clock agrees. If the CPU is slower, the
  * clock falls behind the wall clock. Between runs, both advance at the same pace. */
+#include "base/clock.h"
 #include "engine/backends/backend.h"
 
 #include <errno.h>
@@ -41,17 +42,9 @@ struct backend_buffer {
 
 /* ---- the clock ---- */
 
-static double wall_seconds(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
 static double device_seconds(struct backend_device *device)
 {
-    return wall_seconds() - device->behind + device->owed;
+    return clock_monotonic() - device->behind + device->owed;
 }
 
 static void wait_seconds(double seconds)
@@ -75,9 +68,9 @@ static void advance(struct backend_device *device, double took, double takes)
     device->owed += takes - took;
     if (device->owed < shortest_wait)
         return;
-    before = wall_seconds();
+    before = clock_monotonic();
     wait_seconds(device->owed);
-    device->owed -= wall_seconds() - before;
+    device->owed -= clock_monotonic() - before;
 }
 
 /* ---- the device ---- */
@@ -312,7 +305,7 @@ static int program_run(struct backend_program *program, unsigned phases,
                        const struct step_scalars *scalars, struct error *error)
 {
     struct backend_device *device = program->owner;
-    double begin = wall_seconds(), begin_here = begin - device->behind + device->owed;
+    double begin = clock_monotonic(), begin_here = begin - device->behind + device->owed;
     double takes = 0;
     int r = device->real->program_run(program->program, phases, scalars, error);
 
@@ -320,7 +313,7 @@ static int program_run(struct backend_program *program, unsigned phases,
         takes += phases >> phase & 1 ? program->phase_seconds[phase] : 0;
     if (device->recorder)
         record(program, phases, begin_here);
-    advance(device, wall_seconds() - begin, takes);
+    advance(device, clock_monotonic() - begin, takes);
     return r;
 }
 

@@ -4,8 +4,6 @@
 #include "engine/graph/forward.h"
 #include "engine/graph/operators/operators.h"
 
-#include <errno.h>
-
 static int32_t append(struct graph *graph, int32_t input, const char *name, enum graph_op fixed,
                       enum graph_op op, const int64_t size[2]);
 

@@ -3,8 +3,6 @@
 #include "engine/graph/forward.h"
 #include "engine/graph/operators/operators.h"
 
-#include <errno.h>
-
 int32_t graph_head_losses(struct graph *graph, int32_t logits, const struct loss_head *heads,
                           int count)
 {

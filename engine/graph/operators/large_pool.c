@@ -4,8 +4,6 @@
  * one pool, because each pool takes the first. */
 #include "engine/graph/operators/operators.h"
 
-#include <errno.h>
-
 static int32_t append(struct graph *graph, int32_t input, const char *name,
                       const struct conv_attributes *window)
 {

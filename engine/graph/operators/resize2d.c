@@ -3,8 +3,6 @@
 #include "engine/graph/forward.h"
 #include "engine/graph/operators/operators.h"
 
-#include <math.h>
-
 static const char *const resize_mode_names[] = {
     [RESIZE_NEAREST] = "nearest",
     [RESIZE_BILINEAR] = "bilinear",

@@ -1,6 +1,7 @@
 /* times.c: measures how fast cuDNN's plans for the convolutions of ResNet-18 are, and our own
  * kernels. Many threads make the plans, because some must be compiled. The plans are timed one
  * after the other. */
+#include "base/clock.h"
 #include "tests/cuda/convolutions/convolutions.h"
 
 #include <pthread.h>
@@ -8,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { CHOICES_MAX = 60 };
 
@@ -37,14 +37,6 @@ struct task {
     char error[200];
 };
 
-static double now(void)
-{
-    struct timespec time;
-
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
-}
-
 static struct task tasks[512];
 static int task_count;
 static atomic_int next_task;
@@ -54,7 +46,7 @@ static void build_task(struct task *task, struct cudnn *cudnn)
 {
     struct convolution_choice choices[CHOICES_MAX];
     struct error error = {0};
-    double start = now();
+    double start = clock_monotonic();
     int count;
 
     if (convolution_graph_make(cudnn, &task->problem, &task->graph, &error) < 0) {
@@ -62,16 +54,16 @@ static void build_task(struct task *task, struct cudnn *cudnn)
         return;
     }
     count = convolution_graph_choices(task->graph, choices, CHOICES_MAX);
-    task->heuristic_seconds = now() - start;
-    for (int i = 0; i < count && now() < deadline; i++) {
+    task->heuristic_seconds = clock_monotonic() - start;
+    for (int i = 0; i < count && clock_monotonic() < deadline; i++) {
         struct candidate *candidate = &task->candidates[task->candidate_count];
 
-        start = now();
+        start = clock_monotonic();
         candidate->choice = choices[i];
         if (convolution_plan_make(task->graph, &choices[i], &candidate->plan, &error) < 0)
             continue;
         candidate->made = true;
-        candidate->build_seconds = now() - start;
+        candidate->build_seconds = clock_monotonic() - start;
         task->candidate_count++;
     }
     if (!task->candidate_count)
@@ -89,7 +81,7 @@ static void *build_tasks(void *stream)
     for (;;) {
         int i = atomic_fetch_add(&next_task, 1);
 
-        if (i >= task_count || now() > deadline)
+        if (i >= task_count || clock_monotonic() > deadline)
             return NULL;
         tasks[i].cudnn = cudnn;
         build_task(&tasks[i], cudnn);
@@ -141,17 +133,17 @@ static void restore_plan(const struct task *task, const struct candidate *best)
     struct error error = {0};
     size_t size = 0;
     char *text = convolution_plan_save(&best->plan, &size);
-    double start = now(), again;
+    double start = clock_monotonic(), again;
     int r = text ? convolution_plan_restore(task->graph, text, size, &plan, &error) : -1;
 
-    again = now() - start;
+    again = clock_monotonic() - start;
     if (r == 0)
         convolution_plan_free(&plan);
-    start = now();
+    start = clock_monotonic();
     if (convolution_plan_make(task->graph, &best->choice, &plan, &error) == 0)
         convolution_plan_free(&plan);
     printf(" text %zu B, restored %.1f ms%s, made %.1f ms;", size, again * 1e3,
-           r ? " (failed)" : "", (now() - start) * 1e3);
+           r ? " (failed)" : "", (clock_monotonic() - start) * 1e3);
     free(text);
 }
 
@@ -335,7 +327,7 @@ void time_convolutions(double seconds, bool variants)
     struct convolution_operands operands[2] = {{0}};
     pthread_t threads[THREADS];
     cudaStream_t stream;
-    double start = now(), end = start + seconds;
+    double start = clock_monotonic(), end = start + seconds;
 
     cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
     for (int i = 0; i < TOTALS; i++)
@@ -361,8 +353,8 @@ void time_convolutions(double seconds, bool variants)
     for (int i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
     time_all_own(&operands[0], stream);
-    printf("%d tasks built in %.1f s\n", task_count, now() - start);
-    for (int i = 0; i < task_count && now() < end; i++)
+    printf("%d tasks built in %.1f s\n", task_count, clock_monotonic() - start);
+    for (int i = 0; i < task_count && clock_monotonic() < end; i++)
         if (tasks[i].cudnn)
             time_task(&tasks[i], &operands[tasks[i].problem.type == TENSOR_FLOAT32],
                       workspace_bytes, stream);

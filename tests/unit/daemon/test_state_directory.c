@@ -1,21 +1,19 @@
 /* test_state_directory.c: only one daemon at a time has the state directory. The lock ends with
  * that daemon. */
 #include "daemon/state_directory.h"
+#include "tests/support/temporary_folder.h"
 
 #include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
-
-static char folder[] = "/tmp/traind-state.XXXXXX";
 
 static void expect_line(int descriptor)
 {
@@ -36,7 +34,7 @@ static void test_lock_of_a_killed_daemon(void **state)
     assert_int_equal(pipe(go), 0);
     daemon = fork();
     if (daemon == 0) {
-        if (state_directory_open(folder, &lock, &error) < 0)
+        if (state_directory_open(temporary_folder, &lock, &error) < 0)
             _exit(1);
         if (fork() == 0) {
             char byte;
@@ -51,34 +49,19 @@ static void test_lock_of_a_killed_daemon(void **state)
     }
     close(ready[1]);
     expect_line(ready[0]); /* fails if the daemon could not open it */
-    assert_int_equal(state_directory_open(folder, &lock, &error), -EBUSY);
+    assert_int_equal(state_directory_open(temporary_folder, &lock, &error), -EBUSY);
     assert_non_null(strstr(error.text, "another traind with process id"));
     kill(daemon, SIGKILL);
     assert_int_equal(waitpid(daemon, &status, 0), daemon);
-    if (state_directory_open(folder, &lock, &error) < 0)
+    if (state_directory_open(temporary_folder, &lock, &error) < 0)
         fail_msg("%s", error.text);
     close(lock);
     close(go[1]);
-}
-
-static int make_folder(void **state)
-{
-    (void)state;
-    return mkdtemp(folder) ? 0 : -1;
-}
-
-static int remove_folder(void **state)
-{
-    char command[64];
-
-    (void)state;
-    snprintf(command, sizeof command, "rm -rf %s", folder);
-    return system(command);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_lock_of_a_killed_daemon)};
 
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+    return cmocka_run_group_tests(tests, temporary_folder_make, temporary_folder_remove);
 }

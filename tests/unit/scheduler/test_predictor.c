@@ -1,4 +1,4 @@
-/* test_predictor.c: predicted step times, measurements that replace them, and how much of a job is
+/* test_predictor.c: measurements that replace predicted step times, and how much of a job is
  * left. */
 #include "scheduler/predictor.h"
 
@@ -7,22 +7,6 @@
 #include <stdarg.h>
 
 #include <cmocka.h>
-
-static void roofline(void **state)
-{
-    struct step_cost cost = {.flops = {4e9, 1e6}, .bytes = {1e6, 8e8}, .kernels = 100};
-    struct device_calibration calibration = {
-        .flops_per_second = {1e12, 1e11}, .bytes_per_second = 1e11, .launch_seconds = 20e-6};
-    struct step_time time = step_time_predict(&cost, &calibration);
-
-    (void)state;
-    /* arithmetic bounds the first class, memory the second */
-    assert_float_equal(time.seconds, 4e-3 + 8e-3 + 2e-3, 1e-9);
-    assert_true(time.deviation > 0.2);
-    assert_true(time.steps == 0);
-    calibration.flops_per_second[0] = 0;
-    assert_true(isinf(step_time_predict(&cost, &calibration).seconds));
-}
 
 static void measurement_replaces_prediction(void **state)
 {
@@ -95,7 +79,6 @@ static void table(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(roofline),
         cmocka_unit_test(measurement_replaces_prediction),
         cmocka_unit_test(a_first_measurement_without_a_prediction),
         cmocka_unit_test(what_is_left),

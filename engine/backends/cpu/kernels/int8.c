@@ -7,7 +7,6 @@
 #include "engine/backends/cpu/kernels/kernels.h"
 #include "engine/backends/cpu/kernels/vector.h"
 
-#include <math.h>
 #include <string.h>
 #if defined(__x86_64__)
 #include <immintrin.h>

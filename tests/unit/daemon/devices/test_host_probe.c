@@ -1,5 +1,6 @@
 /* test_host_probe.c: the CPU probe on this machine and on made-up ones. */
 #include "daemon/devices/host_probe.h"
+#include "tests/support/temporary_folder.h"
 
 #include <errno.h>
 #include <math.h>
@@ -9,61 +10,33 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
-static char root[200];
-static char made[64][320]; /* files and folders, in the order they were made */
-static int made_count;
-
 static void make_folders(const char *path)
 {
     char full[300];
 
-    snprintf(full, sizeof full, "%s%s", root, path);
-    for (char *slash = full + strlen(root) + 1; (slash = strchr(slash, '/')); slash++) {
+    snprintf(full, sizeof full, "%s%s", temporary_folder, path);
+    for (char *slash = full + strlen(temporary_folder) + 1; (slash = strchr(slash, '/')); slash++) {
         *slash = '\0';
-        if (mkdir(full, 0700) == 0)
-            strcpy(made[made_count++], full);
+        mkdir(full, 0700);
         *slash = '/';
     }
 }
 
 static void make_file(const char *path, const char *content)
 {
-    char full[300];
     FILE *file;
 
     make_folders(path);
-    snprintf(full, sizeof full, "%s%s", root, path);
-    if (access(full, F_OK) < 0)
-        strcpy(made[made_count++], full);
-    file = fopen(full, "w");
+    file = fopen(temporary_path(path), "w");
     assert_non_null(file);
     fputs(content, file);
     fclose(file);
-}
-
-static int begin(void **state)
-{
-    const char *temporary = getenv("TMPDIR");
-
-    (void)state;
-    made_count = 0;
-    snprintf(root, sizeof root, "%s/probe.XXXXXX", temporary ? temporary : "/tmp");
-    return mkdtemp(root) ? 0 : -1;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    while (made_count > 0)
-        remove(made[--made_count]);
-    return rmdir(root);
 }
 
 static void make_machine(void)
@@ -93,16 +66,16 @@ static void without_limits_the_machine_counts(void **state)
 
     (void)state;
     make_machine();
-    assert_int_equal(host_probe_read(root, &probe, &error), 0);
+    assert_int_equal(host_probe_read(temporary_folder, &probe, &error), 0);
     assert_string_equal(probe.model, "Some Processor @ 2.0GHz");
     assert_int_equal(probe.feature_count, 4);
     assert_true(has_feature(&probe, "avx2") && has_feature(&probe, "avx512f"));
     assert_false(has_feature(&probe, "avx512bw"));
     assert_int_equal(probe.memory_total, 16000000ull * 1024);
-    assert_int_equal(host_probe_memory_used(root, &probe), 4000000ull * 1024);
+    assert_int_equal(host_probe_memory_used(temporary_folder, &probe), 4000000ull * 1024);
     assert_int_equal(sched_getaffinity(0, sizeof allowed, &allowed), 0);
     assert_int_equal(probe.threads, CPU_COUNT(&allowed));
-    assert_int_equal(host_probe_read(root, &again, &error), 0);
+    assert_int_equal(host_probe_read(temporary_folder, &again, &error), 0);
     assert_string_equal(probe.id, again.id);
 }
 
@@ -123,11 +96,11 @@ static void limits_of_cgroups_count(void **state)
               "anon 5\ninactive_file 1000000000\nactive_file 7\n");
     make_file("/sys/fs/cgroup/outer/inner/memory.max", "max\n");
     make_file("/sys/fs/cgroup/outer/inner/memory.current", "1000000000\n");
-    assert_int_equal(host_probe_read(root, &probe, &error), 0);
+    assert_int_equal(host_probe_read(temporary_folder, &probe, &error), 0);
     assert_true(probe.cores == 0.5);
     assert_int_equal(probe.threads, 1);
     assert_int_equal(probe.memory_total, 4096000000ull);
-    assert_int_equal(host_probe_memory_used(root, &probe), 2000000000ull);
+    assert_int_equal(host_probe_memory_used(temporary_folder, &probe), 2000000000ull);
 }
 
 /* What others use on the machine does not count in a cgroup that is empty. */
@@ -141,8 +114,8 @@ static void others_on_the_machine_do_not_fill_the_cgroup(void **state)
     make_file("/proc/self/cgroup", "0::/\n");
     make_file("/sys/fs/cgroup/memory.max", "1000000000\n");
     make_file("/sys/fs/cgroup/memory.current", "100000000\n");
-    assert_int_equal(host_probe_read(root, &probe, &error), 0);
-    assert_int_equal(host_probe_memory_used(root, &probe), 100000000ull);
+    assert_int_equal(host_probe_read(temporary_folder, &probe, &error), 0);
+    assert_int_equal(host_probe_memory_used(temporary_folder, &probe), 100000000ull);
 }
 
 static void nothing_to_read_is_an_error(void **state)
@@ -151,7 +124,7 @@ static void nothing_to_read_is_an_error(void **state)
     struct error error = {0};
 
     (void)state;
-    assert_int_equal(host_probe_read(root, &probe, &error), -EIO);
+    assert_int_equal(host_probe_read(temporary_folder, &probe, &error), -EIO);
     assert_non_null(strstr(error.text, "/proc/meminfo"));
 }
 
@@ -170,21 +143,25 @@ static void this_machine(void **state)
 static void pressure(void **state)
 {
     (void)state;
-    assert_true(isnan(host_probe_pressure(root, "cpu")));
+    assert_true(isnan(host_probe_pressure(temporary_folder, "cpu")));
     make_file("/proc/pressure/cpu", "some avg10=12.50 avg60=1.00 avg300=0.00 total=8\n");
     make_file("/proc/pressure/memory", "full avg10=1\n");
-    assert_true(host_probe_pressure(root, "cpu") == 0.125);
-    assert_true(isnan(host_probe_pressure(root, "memory")));
+    assert_true(host_probe_pressure(temporary_folder, "cpu") == 0.125);
+    assert_true(isnan(host_probe_pressure(temporary_folder, "memory")));
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(without_limits_the_machine_counts, begin, end),
-        cmocka_unit_test_setup_teardown(limits_of_cgroups_count, begin, end),
-        cmocka_unit_test_setup_teardown(others_on_the_machine_do_not_fill_the_cgroup, begin, end),
-        cmocka_unit_test_setup_teardown(nothing_to_read_is_an_error, begin, end),
-        cmocka_unit_test_setup_teardown(pressure, begin, end),
+        cmocka_unit_test_setup_teardown(without_limits_the_machine_counts, temporary_folder_make,
+                                        temporary_folder_remove),
+        cmocka_unit_test_setup_teardown(limits_of_cgroups_count, temporary_folder_make,
+                                        temporary_folder_remove),
+        cmocka_unit_test_setup_teardown(others_on_the_machine_do_not_fill_the_cgroup,
+                                        temporary_folder_make, temporary_folder_remove),
+        cmocka_unit_test_setup_teardown(nothing_to_read_is_an_error, temporary_folder_make,
+                                        temporary_folder_remove),
+        cmocka_unit_test_setup_teardown(pressure, temporary_folder_make, temporary_folder_remove),
         cmocka_unit_test(this_machine),
     };
 

@@ -1,5 +1,6 @@
 /* test_checkpoint_folder.c: what a command has saved is copied whole or not at all. */
 #include "daemon/folder/checkpoint_folder.h"
+#include "tests/support/temporary_folder.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,21 +10,18 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
-static char state_directory[] = "/tmp/traind-checkpoint-folder.XXXXXX";
-
 /* The path of a name below STATE/jobs/0. */
 static const char *path_of(const char *name)
 {
     static char path[PATH_MAX];
 
-    snprintf(path, sizeof path, "%s/jobs/0/%s", state_directory, name);
+    snprintf(path, sizeof path, "%s/jobs/0/%s", temporary_folder, name);
     return path;
 }
 
@@ -49,32 +47,18 @@ static void check_file(const char *name, const char *text)
 
 static int copy(int64_t from, int64_t to, struct error *error)
 {
-    return checkpoint_folder_copy(state_directory, from, to, geteuid(), error);
+    return checkpoint_folder_copy(temporary_folder, from, to, geteuid(), error);
 }
 
 static int set_up(void **state)
 {
-    char path[PATH_MAX];
-
-    (void)state;
-    snprintf(state_directory, sizeof state_directory, "/tmp/traind-checkpoint-folder.XXXXXX");
-    assert_non_null(mkdtemp(state_directory));
-    snprintf(path, sizeof path, "%s/jobs", state_directory);
-    assert_int_equal(mkdir(path, 0700), 0);
+    assert_int_equal(temporary_folder_make(state), 0);
+    assert_int_equal(mkdir(temporary_path("jobs"), 0700), 0);
     assert_int_equal(mkdir(path_of(""), 0700), 0);
     assert_int_equal(mkdir(path_of("1.checkpoints"), 0700), 0);
     assert_int_equal(mkdir(path_of("2.checkpoints"), 0700), 0);
     write_file("2.checkpoints/old", "of two");
     return 0;
-}
-
-static int tear_down(void **state)
-{
-    char command[PATH_MAX];
-
-    (void)state;
-    snprintf(command, sizeof command, "rm -r %s", state_directory);
-    return system(command);
 }
 
 static void all_is_copied(void **state)
@@ -124,7 +108,7 @@ static void what_cannot_be_copied_changes_nothing(void **state)
     assert_int_equal(copy(1, 2, &error), -ENOENT);
     assert_string_equal(error.text, "job 1 has saved nothing below TRAIND_CHECKPOINT_DIRECTORY");
     write_file("1.checkpoints/theirs", "of another user");
-    assert_int_equal(checkpoint_folder_copy(state_directory, 1, 2, geteuid() + 1, &error), -EPERM);
+    assert_int_equal(checkpoint_folder_copy(temporary_folder, 1, 2, geteuid() + 1, &error), -EPERM);
     assert_non_null(strstr(error.text, "theirs, which job 1 has saved, is not its user's file"));
     assert_int_equal(copy(7, 2, &error), -ENOENT);
     check_file("2.checkpoints/old", "of two");
@@ -138,8 +122,9 @@ static void what_cannot_be_copied_changes_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(all_is_copied, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(what_cannot_be_copied_changes_nothing, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(all_is_copied, set_up, temporary_folder_remove),
+        cmocka_unit_test_setup_teardown(what_cannot_be_copied_changes_nothing, set_up,
+                                        temporary_folder_remove),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

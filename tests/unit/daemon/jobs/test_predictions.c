@@ -1,15 +1,11 @@
 /* test_predictions.c: step times by step and type of device, the correction of predictions by
  * measurements, and what remains of both after a restart. The figures are invented. */
-#include "base/cleanup.h"
 #include "daemon/jobs/predictions.h"
+#include "tests/support/store_fixture.h"
 
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -108,67 +104,32 @@ static void test_scale(void **state)
 
 /* ---- a restart ---- */
 
-static struct store *open_store(uv_loop_t *loop, const char *directory)
-{
-    struct store *store;
-    struct error error = {0};
-
-    if (store_open(loop, directory, NULL, &store, &error) < 0)
-        fail_msg("%s", error.text);
-    return store;
-}
-
-static void close_store(uv_loop_t *loop, struct store *store)
-{
-    store_close(store);
-    uv_run(loop, UV_RUN_DEFAULT);
-}
-
-static void remove_folder(const char *directory)
-{
-    static const char *const names[] = {"traind.db",          "traind.db-wal",
-                                        "traind.db-shm",      "checkpoints.db",
-                                        "checkpoints.db-wal", "checkpoints.db-shm"};
-    char path[512];
-
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        snprintf(path, sizeof path, "%s/%s", directory, names[i]);
-        unlink(path);
-    }
-    assert_int_equal(rmdir(directory), 0);
-}
-
 static void test_restart(void **state)
 {
-    const char *temporary = getenv("TMPDIR");
     struct predictions_table table;
     struct predictions *own;
     struct step_time time;
-    struct store *store;
-    char directory[256];
+    struct store_fixture fixture;
     double deviation;
-    uv_loop_t loop;
 
     (void)state;
-    snprintf(directory, sizeof directory, "%s/predictions.XXXXXX", temporary ? temporary : "/tmp");
-    assert_non_null(mkdtemp(directory));
-    assert_int_equal(uv_loop_init(&loop), 0);
-    store = open_store(&loop, directory);
-    predictions_init(&table, &machine, store);
+    store_fixture_begin(&fixture);
+    store_fixture_open(&fixture);
+    predictions_init(&table, &machine, fixture.store);
     own = predictions_of_user(&table, 1000);
     predictions_observe(own, 7, 0, 1.0, 2.0, 40);
     /* fewer than twice as many steps: it is not stored again */
     predictions_observe(own, 7, 0, 1.0, 2.0, 39);
     predictions_observe(own, 8, 1, NAN, 3.0, 40);
     predictions_observe(own, 9, 0, 1.0, 3.0, 3); /* too few to be kept */
-    close_store(&loop, store);
+    store_fixture_close(&fixture);
     predictions_release(&table);
 
-    store = open_store(&loop, directory);
-    predictions_init(&table, &turned, store);
+    store_fixture_open(&fixture);
+    predictions_init(&table, &turned, fixture.store);
     predictions_load(&table);
-    while (store_pending(store))
-        uv_run(&loop, UV_RUN_ONCE);
+    while (store_pending(fixture.store))
+        uv_run(&fixture.loop, UV_RUN_ONCE);
     own = predictions_of_user(&table, 1000);
     assert_false(predictions_find(predictions_of_user(&table, 1001), 7, 1, &time));
     assert_true(predictions_find(own, 7, 1, &time));
@@ -178,10 +139,9 @@ static void test_restart(void **state)
     assert_false(predictions_find(own, 7, 0, &time));
     assert_false(predictions_find(own, 9, 1, &time));
     assert_true(near(predictions_scale(own, 1, &deviation), sqrt(2)));
-    close_store(&loop, store);
+    store_fixture_close(&fixture);
     predictions_release(&table);
-    assert_int_equal(uv_loop_close(&loop), 0);
-    remove_folder(directory);
+    store_fixture_end(&fixture);
 }
 
 int main(void)

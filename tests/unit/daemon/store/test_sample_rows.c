@@ -3,13 +3,13 @@
 #include "daemon/store/connection.h"
 #include "daemon/store/sample_rows.h"
 #include "daemon/store/statement.h"
+#include "tests/support/temporary_folder.h"
 
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -18,7 +18,6 @@ static const double begin = 1700000000 - 1700000000 % 10800; /* of a bucket of e
 enum { ALL_PLACES = 390 + 1500 + 3072 + 5850, FOUND_MAX = 8 };
 
 struct fixture {
-    char directory[256];
     struct store_connection *connection;
 };
 
@@ -26,21 +25,18 @@ static void connection_open(struct fixture *fixture)
 {
     struct error error = {0};
 
-    if (store_connection_open(fixture->directory, STORE_READ_WRITE, &fixture->connection, &error))
+    if (store_connection_open(temporary_folder, STORE_READ_WRITE, &fixture->connection, &error))
         fail_msg("%s", error.text);
 }
 
 static int fixture_begin(void **state)
 {
     struct fixture *fixture = calloc(1, sizeof *fixture);
-    const char *temporary = getenv("TMPDIR");
     struct error error = {0};
 
     assert_non_null(fixture);
-    snprintf(fixture->directory, sizeof fixture->directory, "%s/samples.XXXXXX",
-             temporary ? temporary : "/tmp");
-    assert_non_null(mkdtemp(fixture->directory));
-    if (store_prepare(fixture->directory, NULL, &error) < 0)
+    assert_int_equal(temporary_folder_make(state), 0);
+    if (store_prepare(temporary_folder, NULL, &error) < 0)
         fail_msg("%s", error.text);
     connection_open(fixture);
     *state = fixture;
@@ -49,21 +45,11 @@ static int fixture_begin(void **state)
 
 static int fixture_end(void **state)
 {
-    static const char *const names[] = {"traind.db",          "traind.db-wal",
-                                        "traind.db-shm",      "checkpoints.db",
-                                        "checkpoints.db-wal", "checkpoints.db-shm"};
     struct fixture *fixture = *state;
 
     store_connection_close(fixture->connection);
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        char path[320];
-
-        snprintf(path, sizeof path, "%s/%s", fixture->directory, names[i]);
-        unlink(path);
-    }
-    assert_int_equal(rmdir(fixture->directory), 0);
     free(fixture);
-    return 0;
+    return temporary_folder_remove(state);
 }
 
 static void run(const struct fixture *fixture, const char *sql)

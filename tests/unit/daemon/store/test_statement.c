@@ -2,6 +2,7 @@
  * and is reset however its scope is left. */
 #include "daemon/store/connection.h"
 #include "daemon/store/statement.h"
+#include "tests/support/temporary_folder.h"
 
 #include <errno.h>
 #include <math.h>
@@ -16,23 +17,18 @@
 #include <cmocka.h>
 
 struct fixture {
-    char directory[256];
     struct store_connection *connection;
 };
 
 static int fixture_begin(void **state)
 {
     struct fixture *fixture = calloc(1, sizeof *fixture);
-    const char *temporary = getenv("TMPDIR");
     struct error error = {0};
 
     assert_non_null(fixture);
-    snprintf(fixture->directory, sizeof fixture->directory, "%s/statement.XXXXXX",
-             temporary ? temporary : "/tmp");
-    assert_non_null(mkdtemp(fixture->directory));
-    if (store_prepare(fixture->directory, NULL, &error) < 0 ||
-        store_connection_open(fixture->directory, STORE_READ_WRITE, &fixture->connection, &error) <
-            0)
+    assert_int_equal(temporary_folder_make(state), 0);
+    if (store_prepare(temporary_folder, NULL, &error) < 0 ||
+        store_connection_open(temporary_folder, STORE_READ_WRITE, &fixture->connection, &error) < 0)
         fail_msg("%s", error.text);
     *state = fixture;
     return 0;
@@ -40,21 +36,11 @@ static int fixture_begin(void **state)
 
 static int fixture_end(void **state)
 {
-    static const char *const names[] = {"traind.db",          "traind.db-wal",
-                                        "traind.db-shm",      "checkpoints.db",
-                                        "checkpoints.db-wal", "checkpoints.db-shm"};
     struct fixture *fixture = *state;
 
     store_connection_close(fixture->connection);
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        char path[320];
-
-        snprintf(path, sizeof path, "%s/%s", fixture->directory, names[i]);
-        unlink(path);
-    }
-    assert_int_equal(rmdir(fixture->directory), 0);
     free(fixture);
-    return 0;
+    return temporary_folder_remove(state);
 }
 
 static void statements_are_settled(const struct fixture *fixture)

@@ -1,11 +1,10 @@
-/* test_models.c: the built-in models and lists of layers have the parameters, names and shapes of
- * the nn.Sequential that they correspond to. Impossible configurations are refused with a
- * sentence. */
+/* test_models.c: the built-in models have the parameters, names and shapes of the modules of
+ * PyTorch that they correspond to. Impossible configurations are refused with a sentence. */
 #include "engine/graph/forward.h"
 #include "engine/models/builders.h"
+#include "tests/support/model_parameters.h"
 #include "tests/support/reference.h"
 
-#include <errno.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,100 +14,28 @@
 
 #include <cmocka.h>
 
-static const struct model_data digits = {.type = TENSOR_FLOAT32,
-                                         .sample_shape = {1, 28, 28},
-                                         .rank = 3,
-                                         .outputs = 10,
-                                         .loss = LOSS_CROSS_ENTROPY};
-static const struct model_data vectors = {.type = TENSOR_FLOAT32,
-                                          .sample_shape = {64},
-                                          .rank = 1,
-                                          .outputs = 10,
-                                          .loss = LOSS_CROSS_ENTROPY};
-static const struct model_data text = {.type = TENSOR_INT32,
-                                       .sample_shape = {8},
-                                       .rank = 1,
-                                       .vocabulary = 65,
-                                       .outputs = 65,
-                                       .loss = LOSS_CROSS_ENTROPY};
-
-/* Lists "0.weight[64x20] 0.bias[64] …": the parameters and statistics in order; *learnt receives
- * their number. */
-static const char *list_parameters(const struct graph *graph, int64_t *learnt)
-{
-    static char list[4096];
-    char shape[128];
-    size_t length = 0;
-
-    list[0] = '\0';
-    *learnt = 0;
-    for (int32_t i = 0; i < graph->tensor_count; i++) {
-        const struct graph_tensor *t = &graph->tensors[i];
-
-        if (t->role != TENSOR_PARAMETER && t->role != TENSOR_STATISTIC)
-            continue;
-        length +=
-            (size_t)snprintf(list + length, sizeof list - length, "%s%s[%s]", length ? " " : "",
-                             t->name, graph_shape_format(&t->shape, shape, sizeof shape));
-        if (t->role == TENSOR_PARAMETER)
-            *learnt += graph_shape_elements(&t->shape);
-    }
-    return list;
-}
-
-static void expect_model(const struct model_config *config, const struct model_data *data,
-                         const char *parameters, int64_t count)
-{
-    for (int training = 0; training < 2; training++) {
-        struct error error = {0};
-        struct graph graph;
-        int64_t learnt;
-
-        graph_init(&graph, 32, training);
-        if (model_build(config, data, &graph, &error) ||
-            (training && graph_differentiate(&graph, &error)) || graph_finish(&graph, &error))
-            fail_msg("%s", error.text);
-        assert_string_equal(list_parameters(&graph, &learnt), parameters);
-        assert_int_equal(learnt, count);
-        assert_int_equal(graph.tensors[graph.output].shape.extent[1], data->outputs);
-        graph_release(&graph);
-    }
-}
-
-static void expect_refusal(const struct model_config *config, const struct model_data *data,
-                           const char *sentence)
-{
-    struct error error = {0};
-    struct graph graph;
-
-    graph_init(&graph, 32, true);
-    assert_true(model_build(config, data, &graph, &error) < 0);
-    assert_string_equal(error.text, sentence);
-    graph_release(&graph);
-}
-
 static void test_mlp(void **state)
 {
     struct model_config config = {.kind = MODEL_MLP, .hidden = (int64_t[]){64}, .hidden_count = 1};
 
     (void)state;
-    expect_model(&config, &vectors, "0.weight[64x64] 0.bias[64] 2.weight[10x64] 2.bias[10]",
+    model_expect(&config, &model_vectors, "0.weight[64x64] 0.bias[64] 2.weight[10x64] 2.bias[10]",
                  64 * 64 + 64 + 640 + 10);
     config.hidden = (int64_t[]){256};
-    expect_model(&config, &digits, "1.weight[256x784] 1.bias[256] 3.weight[10x256] 3.bias[10]",
-                 203530);
+    model_expect(&config, &model_digits,
+                 "1.weight[256x784] 1.bias[256] 3.weight[10x256] 3.bias[10]", 203530);
     config.hidden = (int64_t[]){32, 16};
     config.hidden_count = 2;
     config.batch_norm = true;
     config.dropout = 0.2f;
     /* linear 0, norm 1, relu 2, dropout 3, linear 4, norm 5, relu 6, dropout 7, linear 8 */
-    expect_model(&config, &vectors,
+    model_expect(&config, &model_vectors,
                  "0.weight[32x64] 0.bias[32] 1.weight[32] 1.bias[32] 1.running_mean[32] "
                  "1.running_var[32] 4.weight[16x32] 4.bias[16] 5.weight[16] 5.bias[16] "
                  "5.running_mean[16] 5.running_var[16] 8.weight[10x16] 8.bias[10]",
                  64 * 32 + 32 + 64 + 32 * 16 + 16 + 32 + 160 + 10);
     config.hidden_count = 0;
-    expect_model(&config, &vectors, "0.weight[10x64] 0.bias[10]", 650);
+    model_expect(&config, &model_vectors, "0.weight[10x64] 0.bias[10]", 650);
 }
 
 static void test_cnn(void **state)
@@ -123,14 +50,14 @@ static void test_cnn(void **state)
 
     (void)state;
     /* conv relu pool, conv relu pool, flatten 6, linear 7, relu 8, dropout 9, linear 10 */
-    expect_model(&config, &digits,
+    model_expect(&config, &model_digits,
                  "0.weight[16x1x3x3] 0.bias[16] 3.weight[32x16x3x3] 3.bias[32] "
                  "7.weight[128x1568] 7.bias[128] 10.weight[10x128] 10.bias[10]",
                  160 + 4640 + 1568 * 128 + 128 + 1290);
     config.batch_norm = true;
     config.hidden_count = 0;
     config.kernel = 5;
-    expect_model(&config, &digits,
+    model_expect(&config, &model_digits,
                  "0.weight[16x1x5x5] 0.bias[16] 1.weight[16] 1.bias[16] 1.running_mean[16] "
                  "1.running_var[16] 4.weight[32x16x5x5] 4.bias[32] 5.weight[32] 5.bias[32] "
                  "5.running_mean[32] 5.running_var[32] 9.weight[10x1568] 9.bias[10]",
@@ -146,65 +73,9 @@ static void test_char_mlp(void **state)
                                   .activation = ACTIVATION_TANH};
 
     (void)state;
-    expect_model(&config, &text,
+    model_expect(&config, &model_text,
                  "0.weight[65x24] 2.weight[200x192] 2.bias[200] 4.weight[65x200] 4.bias[65]",
                  65 * 24 + 192 * 200 + 200 + 200 * 65 + 65);
-}
-
-static void test_layers(void **state)
-{
-    struct model_layer layers[6];
-    struct model_config config = {.kind = MODEL_LAYERS, .layers = {layers, 6}};
-
-    (void)state;
-    layers[0] = model_layer_default(LAYER_CONV2D);
-    layers[0].channels = 8;
-    layers[0].window.kernel[0] = layers[0].window.kernel[1] = 5;
-    layers[0].bias = false;
-    layers[1] = model_layer_default(LAYER_BATCH_NORM);
-    layers[2] = model_layer_default(LAYER_GELU);
-    layers[3] = model_layer_default(LAYER_AVERAGE_POOL2D);
-    layers[4] = model_layer_default(LAYER_FLATTEN);
-    layers[5] = model_layer_default(LAYER_LINEAR);
-    layers[5].features = 10;
-    expect_model(&config, &digits,
-                 "0.weight[8x1x5x5] 1.weight[8] 1.bias[8] 1.running_mean[8] 1.running_var[8] "
-                 "5.weight[10x1152] 5.bias[10]",
-                 200 + 16 + 11530);
-    layers[5].features = 12;
-    expect_refusal(&config, &digits,
-                   "layer 5 (linear), the last one, gives 12 outputs (32x12), but the data has 10 "
-                   "classes");
-    config.layers.count = 4;
-    expect_refusal(&config, &digits,
-                   "the loss (cross_entropy) expects [batch, classes], but the last layer gives "
-                   "32x8x12x12; put a flatten layer before it");
-    expect_refusal(&config, &vectors,
-                   "layer 0 (conv2d): expects images [batch, channels, height, width], but the "
-                   "input is 32x64");
-    config.layers.count = 0;
-    expect_refusal(&config, &digits, "the model's list of layers is empty");
-    layers[0] = model_layer_default(LAYER_EMBEDDING);
-    layers[0].vocabulary = 40;
-    layers[0].width = 4;
-    config.layers.count = 1;
-    expect_refusal(&config, &text,
-                   "layer 0 (embedding) has a vocabulary of 40, but the data has 65 different "
-                   "symbols");
-    /* then it is that of the data, for which there are too many outputs */
-    layers[0].vocabulary = 0;
-    layers[1] = model_layer_default(LAYER_FLATTEN);
-    layers[2] = model_layer_default(LAYER_LINEAR);
-    layers[2].features = 66;
-    config.layers.count = 3;
-    expect_refusal(&config, &text,
-                   "layer 2 (linear), the last one, gives 66 outputs (32x66), but the data has 65 "
-                   "classes");
-    config.layers.count = 1;
-    layers[0] = model_layer_default(LAYER_FLATTEN);
-    expect_refusal(&config, &text,
-                   "layer 0 (flatten): expects float32 values, but the input 32x8 holds whole "
-                   "numbers (indices); put an embedding before it");
 }
 
 /* Names, shapes and their order are those of the state_dict in tests/reference. */
@@ -251,14 +122,16 @@ static void test_convolutional_networks(void **state)
 
     (void)state;
     expect_state_dict_in_full(&config, "resnet18", 11173962);
-    expect_refusal(&config, &vectors,
-                   "layer conv1 (conv2d): expects images [batch, channels, height, width], but the "
-                   "input is 32x64");
+    model_expect_refusal(
+        &config, &model_vectors,
+        "layer conv1 (conv2d): expects images [batch, channels, height, width], but the "
+        "input is 32x64");
     config.kind = MODEL_MOBILENET_V3_SMALL;
     expect_state_dict_in_full(&config, "mobilenet_v3_small", 1528106);
-    expect_refusal(&config, &vectors,
-                   "layer features.0.0 (conv2d): expects images [batch, channels, height, width], "
-                   "but the input is 32x64");
+    model_expect_refusal(
+        &config, &model_vectors,
+        "layer features.0.0 (conv2d): expects images [batch, channels, height, width], "
+        "but the input is 32x64");
     config.kind = MODEL_EFFICIENTNET_B0;
     expect_state_dict_in_full(&config, "efficientnet_b0", 4020358);
 }
@@ -271,13 +144,15 @@ static void test_transformers(void **state)
 
     (void)state;
     expect_state_dict_in_full(&config, "vit", 5362762);
-    expect_refusal(&config, &images,
-                   "model.patch is 4, which does not divide images of 30x32; choose another patch, "
-                   "or resize the images");
-    expect_refusal(&config, &vectors, "vit reads images, but a sample has 1 dimensions");
+    model_expect_refusal(
+        &config, &images,
+        "model.patch is 4, which does not divide images of 30x32; choose another patch, "
+        "or resize the images");
+    model_expect_refusal(&config, &model_vectors,
+                         "vit reads images, but a sample has 1 dimensions");
     config.heads = 5;
-    expect_refusal(&config, &images,
-                   "model.heads is 5, which does not divide model.embedding, 192");
+    model_expect_refusal(&config, &images,
+                         "model.heads is 5, which does not divide model.embedding, 192");
     config = (struct model_config){
         .kind = MODEL_GPT, .embedding = 128, .depth = 4, .heads = 4, .mlp_ratio = 4};
     expect_state_dict_in_full(&config, "gpt", 802816);
@@ -299,7 +174,7 @@ static void test_stochastic_depth(void **state)
 
     (void)state;
     graph_init(&graph, 4, true);
-    assert_int_equal(model_build(&config, &digits, &graph, &error), 0);
+    assert_int_equal(model_build(&config, &model_digits, &graph, &error), 0);
     for (int32_t i = 0; i < graph.node_count; i++) {
         const struct graph_node *node = &graph.nodes[i];
         double p = (double)node->attributes.dropout.probability;
@@ -365,13 +240,12 @@ static void test_initial_weights(void **state)
         struct graph graph;
 
         graph_init(&graph, 2, false);
-        assert_int_equal(model_build(&config, &digits, &graph, &error), 0);
+        assert_int_equal(model_build(&config, &model_digits, &graph, &error), 0);
         expect_deviation(&graph, cases[i].name, cases[i].deviation);
         graph_release(&graph);
     }
 }
 
-/* Norms over the last dimension: of vectors, and of each symbol of a sequence; not of images. */
 /* Initial weights of gpt are GPT-2's: a deviation of 0.02, and 0.02 / sqrt(2 * blocks) where a
  * block adds to the sum that goes through all of them. */
 static void test_initial_weights_of_gpt(void **state)
@@ -392,85 +266,11 @@ static void test_initial_weights_of_gpt(void **state)
     graph_release(&graph);
 }
 
-static void test_row_norms(void **state)
-{
-    struct model_layer layers[5];
-    struct model_config config = {.kind = MODEL_LAYERS, .layers = {layers, 5}};
-
-    (void)state;
-    layers[0] = model_layer_default(LAYER_EMBEDDING);
-    layers[0].width = 6;
-    layers[1] = model_layer_default(LAYER_LAYER_NORM);
-    layers[2] = model_layer_default(LAYER_FLATTEN);
-    layers[3] = model_layer_default(LAYER_RMS_NORM);
-    layers[4] = model_layer_default(LAYER_LINEAR);
-    layers[4].features = 65;
-    expect_model(&config, &text,
-                 "0.weight[65x6] 1.weight[6] 1.bias[6] 3.weight[48] 4.weight[65x48] 4.bias[65]",
-                 390 + 12 + 48 + 65 * 48 + 65);
-    layers[1].bias = false;
-    expect_model(&config, &text,
-                 "0.weight[65x6] 1.weight[6] 3.weight[48] 4.weight[65x48] 4.bias[65]",
-                 390 + 6 + 48 + 65 * 48 + 65);
-    config.layers.layers = layers + 1;
-    config.layers.count = 1;
-    expect_refusal(&config, &digits,
-                   "layer 0 (layer_norm): expects [batch, features] or [batch, length, features], "
-                   "but the input is 32x1x28x28");
-}
-
-static void test_squeeze_excite(void **state)
-{
-    struct model_layer layers[4];
-    struct model_config config = {.kind = MODEL_LAYERS, .layers = {layers, 4}};
-
-    (void)state;
-    layers[0] = model_layer_default(LAYER_CONV2D);
-    layers[0].channels = 10;
-    layers[1] = model_layer_default(LAYER_SQUEEZE_EXCITE);
-    layers[1].squeeze = 3;
-    layers[2] = model_layer_default(LAYER_GLOBAL_AVERAGE_POOL2D);
-    layers[3] = model_layer_default(LAYER_FLATTEN);
-    expect_model(&config, &digits,
-                 "0.weight[10x1x1x1] 0.bias[10] 1.fc1.weight[3x10x1x1] 1.fc1.bias[3] "
-                 "1.fc2.weight[10x3x1x1] 1.fc2.bias[10]",
-                 10 + 10 + 30 + 3 + 30 + 10);
-}
-
-/* What ConvNeXt has: norms of the channels of each pixel, and a factor of each channel. */
-static void test_channels(void **state)
-{
-    struct model_layer layers[5];
-    struct model_config config = {.kind = MODEL_LAYERS, .layers = {layers, 5}};
-    struct error error = {0};
-    struct graph graph;
-
-    (void)state;
-    layers[0] = model_layer_default(LAYER_CONV2D);
-    layers[0].channels = 10;
-    layers[1] = model_layer_default(LAYER_LAYER_NORM2D);
-    layers[2] = model_layer_default(LAYER_LAYER_SCALE);
-    layers[3] = model_layer_default(LAYER_GLOBAL_AVERAGE_POOL2D);
-    layers[4] = model_layer_default(LAYER_FLATTEN);
-    expect_model(&config, &digits,
-                 "0.weight[10x1x1x1] 0.bias[10] 1.weight[10] 1.bias[10] 2.weight[10x1x1x1]",
-                 10 + 10 + 10 + 10 + 10);
-    graph_init(&graph, 4, true);
-    assert_int_equal(model_build(&config, &digits, &graph, &error), 0);
-    assert_float_equal(graph.tensors[graph_find_tensor(&graph, "2.weight")].initializer.bound, 1e-6,
-                       1e-12);
-    graph_release(&graph);
-    expect_refusal(&(struct model_config){.kind = MODEL_LAYERS, .layers = {layers + 1, 1}},
-                   &vectors,
-                   "layer 0 (image_tokens): expects images [batch, channels, height, width], but "
-                   "the input is 32x64");
-}
-
 /* Probabilities of the classes are targets in training; evaluation has labels. */
 static void test_soft_targets(void **state)
 {
     const struct model_config config = {.kind = MODEL_MLP};
-    struct model_data data = vectors;
+    struct model_data data = model_vectors;
 
     (void)state;
     data.soft_targets = true;
@@ -490,15 +290,15 @@ static void test_soft_targets(void **state)
 
 static void test_regression(void **state)
 {
-    struct model_data data = vectors;
+    struct model_data data = model_vectors;
     struct model_config config = {.kind = MODEL_MLP};
 
     (void)state;
     data.loss = LOSS_MSE;
     data.outputs = 1;
-    expect_model(&config, &data, "0.weight[1x64] 0.bias[1]", 65);
+    model_expect(&config, &data, "0.weight[1x64] 0.bias[1]", 65);
     data.loss = LOSS_CROSS_ENTROPY;
-    expect_refusal(&config, &data, "the data has 1 classes, too few to learn from");
+    model_expect_refusal(&config, &data, "the data has 1 classes, too few to learn from");
 }
 
 /* The graph's parameters and statistics are PyTorch's state_dict: names and shapes, and none is
@@ -541,158 +341,6 @@ static void test_state_dicts(void **state)
         expect_state_dict(model);
 }
 
-/* Every layer that a specification may name can be appended to one of these inputs. Its module in
- * Python reads extents from the weights if and only if the layer has weights. */
-static void test_every_layer(void **state)
-{
-    static const struct {
-        enum tensor_type type;
-        int64_t sample[3];
-        int rank;
-    } inputs[] = {{TENSOR_FLOAT32, {4, 8, 8}, 3},
-                  {TENSOR_FLOAT32, {12}, 1},
-                  {TENSOR_FLOAT32, {4, 9}, 2},
-                  {TENSOR_INT32, {5}, 1}};
-    const struct model_layer relu = model_layer_default(LAYER_RELU);
-    const struct model_layer_list inner = {&relu, 1, NULL, 0};
-    const struct model_data data = {.vocabulary = 3};
-    const char *name;
-
-    (void)state;
-    for (int kind = 0; (name = model_layer_kind_to_string((enum model_layer_kind)kind)); kind++) {
-        struct model_layer layer = model_layer_default((enum model_layer_kind)kind);
-        const char *module = model_layer_python(layer.kind)->module;
-        bool built = false, weights = false;
-
-        const struct model_layer_list list = {&layer, 1, NULL, 0};
-
-        layer.features = layer.channels = layer.vocabulary = layer.width = layer.squeeze = 3;
-        layer.size[0] = layer.size[1] = 3;
-        if (layer.kind == LAYER_RESIDUAL || layer.kind == LAYER_BRANCHES) {
-            layer.lists = &inner;
-            layer.list_count = 1;
-        }
-        for (size_t i = 0; i < sizeof inputs / sizeof inputs[0] && !built; i++) {
-            struct error error = {0};
-            struct graph graph;
-            int32_t x;
-
-            graph_init(&graph, 2, true);
-            x = graph_input(&graph, inputs[i].type, inputs[i].sample, inputs[i].rank);
-            built =
-                layer_list_build(&list, "", &data, &graph, x, &x, &error) == 0 && !graph.error.code;
-            for (int32_t t = 0; t < graph.tensor_count; t++)
-                weights |= graph.tensors[t].role == TENSOR_PARAMETER;
-            graph_release(&graph);
-        }
-        if (!built)
-            fail_msg("no input suits the layer %s", name);
-        if (!module || (strstr(module, "outputs}") != NULL) != weights)
-            fail_msg("the layer %s has the module %s", name, module ? module : "(none)");
-    }
-}
-
-static struct model_layer linear(int64_t features)
-{
-    struct model_layer layer = model_layer_default(LAYER_LINEAR);
-
-    layer.features = features;
-    return layer;
-}
-
-/* A node with its name and what it reads (NULL: the one before). */
-static struct model_layer node(struct model_layer layer, const char *name,
-                               const char *const *inputs, int count)
-{
-    layer.name = name;
-    layer.inputs = inputs;
-    layer.input_count = count;
-    return layer;
-}
-
-/* Names of parameters are those of the exported classes Residual and Branches. */
-static void test_nested_lists(void **state)
-{
-    struct model_layer inner[] = {linear(64), model_layer_default(LAYER_RELU), linear(20)};
-    struct model_layer projection[] = {linear(20)};
-    struct model_layer_list residual[] = {{inner, 3, NULL, 0}, {projection, 1, NULL, 0}};
-    struct model_layer branch = linear(6);
-    struct model_layer_list branches[] = {{&branch, 1, NULL, 0}, {NULL, 0, NULL, 0}};
-    struct model_layer layers[] = {model_layer_default(LAYER_RESIDUAL),
-                                   model_layer_default(LAYER_BRANCHES), linear(10)};
-    struct model_config config = {.kind = MODEL_LAYERS, .layers = {layers, 3, NULL, 0}};
-
-    (void)state;
-    layers[0].lists = residual;
-    layers[0].list_count = 2;
-    layers[1].lists = branches;
-    layers[1].list_count = 2;
-    layers[1].join = "concat";
-    expect_model(&config, &vectors,
-                 "0.layers.0.weight[64x64] 0.layers.0.bias[64] 0.layers.2.weight[20x64] "
-                 "0.layers.2.bias[20] 0.projection.0.weight[20x64] 0.projection.0.bias[20] "
-                 "1.branches.0.0.weight[6x20] 1.branches.0.0.bias[6] 2.weight[10x26] 2.bias[10]",
-                 64 * 65 + 2 * 20 * 65 + 6 * 21 + 10 * 27);
-    layers[0].list_count = 1;
-    expect_refusal(&config, &vectors, "layer 0 (add): the shapes 32x20 and 32x64 do not fit");
-    layers[0].list_count = 2;
-    layers[1].join = "add";
-    expect_refusal(&config, &vectors, "layer 1 (add): the shapes 32x6 and 32x20 do not fit");
-}
-
-/* Nodes in any order; every mistake names its node. */
-static void test_graphs(void **state)
-{
-    static const char *const samples[] = {"input"}, *const both[] = {"left", "right"},
-                             *const joined[] = {"join"}, *const nobody[] = {"nobody"},
-                             *const head[] = {"head"}, *const right[] = {"right"};
-    struct model_layer nodes[] = {node(linear(10), "head", joined, 1),
-                                  node(model_layer_default(LAYER_CONCAT), "join", both, 2),
-                                  node(linear(4), "left", samples, 1),
-                                  node(linear(8), "right", samples, 1)};
-    struct model_config config = {.kind = MODEL_GRAPH, .layers = {nodes, 4, head, 1}};
-
-    (void)state;
-    expect_model(&config, &vectors,
-                 "left.weight[4x64] left.bias[4] right.weight[8x64] right.bias[8] "
-                 "head.weight[10x12] head.bias[10]",
-                 4 * 65 + 8 * 65 + 10 * 13);
-    nodes[3] = node(linear(8), "right", nobody, 1);
-    expect_refusal(&config, &vectors,
-                   "node right takes its input from \"nobody\", but no node has that name; "
-                   "\"input\" are the samples");
-    nodes[3] = node(linear(8), "right", head, 1);
-    expect_refusal(&config, &vectors,
-                   "node head depends on its own result: its inputs lead back to it in a cycle");
-    nodes[3] = node(linear(8), "left", samples, 1);
-    expect_refusal(&config, &vectors, "two nodes have the name left");
-    nodes[3] = node(linear(8), "rig.ht", samples, 1);
-    expect_refusal(
-        &config, &vectors,
-        "node rig.ht: a name has at most 47 letters, digits, \"_\" and \"-\", and is not "
-        "\"input\", which are the samples");
-    nodes[3] = node(linear(8), "right", samples, 1);
-    nodes[0] = node(linear(10), "head", right, 1);
-    expect_refusal(&config, &vectors,
-                   "node join is used by no other node and is no output; remove it, or name it "
-                   "among the inputs of another");
-    nodes[0] = node(linear(10), "head", both, 2);
-    expect_refusal(&config, &vectors,
-                   "node head (linear) reads one input, but it has 2; add and concat join several");
-    config.layers.outputs = nobody;
-    nodes[0] = node(linear(10), "head", joined, 1);
-    expect_refusal(&config, &vectors, "model.outputs names \"nobody\", but no node has that name");
-    /* several outputs follow each other */
-    config.layers.outputs = both;
-    config.layers.output_count = 2;
-    config.layers.layers = &nodes[2];
-    config.layers.count = 2;
-    nodes[2] = node(linear(3), "left", samples, 1);
-    nodes[3] = node(linear(7), "right", samples, 1);
-    expect_model(&config, &vectors,
-                 "left.weight[3x64] left.bias[3] right.weight[7x64] right.bias[7]", 650);
-}
-
 /* Names and shapes of nn.LSTM and nn.GRU; images of one channel are sequences of rows. */
 static void test_recurrent(void **state)
 {
@@ -705,25 +353,26 @@ static void test_recurrent(void **state)
     struct model_config config = {.kind = MODEL_LSTM, .hidden_size = 16, .num_layers = 1};
 
     (void)state;
-    expect_model(&config, &digits,
+    model_expect(&config, &model_digits,
                  "lstm.weight_ih_l0[64x28] lstm.weight_hh_l0[64x16] lstm.bias_ih_l0[64] "
                  "lstm.bias_hh_l0[64] head.weight[10x16] head.bias[10]",
                  64 * 28 + 64 * 16 + 128 + 170);
-    expect_refusal(&config, &vectors,
-                   "the model lstm reads sequences of steps and features, but a batch of samples "
-                   "is 32x64; give their shape as [steps, features], [64, 1] for numbers that "
-                   "follow each other");
+    model_expect_refusal(
+        &config, &model_vectors,
+        "the model lstm reads sequences of steps and features, but a batch of samples "
+        "is 32x64; give their shape as [steps, features], [64, 1] for numbers that "
+        "follow each other");
     config.dropout = 0.5f;
-    expect_refusal(&config, &digits,
-                   "model.dropout of lstm is between its layers, but num_layers is 1; leave "
-                   "dropout out, or add a layer");
+    model_expect_refusal(&config, &model_digits,
+                         "model.dropout of lstm is between its layers, but num_layers is 1; leave "
+                         "dropout out, or add a layer");
     config = (struct model_config){.kind = MODEL_GRU,
                                    .hidden_size = 2,
                                    .num_layers = 2,
                                    .bidirectional = true,
                                    .readout = READOUT_MEAN,
                                    .embedding = 3};
-    expect_model(&config, &symbols,
+    model_expect(&config, &symbols,
                  "embedding.weight[5x3] gru.weight_ih_l0[6x3] gru.weight_hh_l0[6x2] "
                  "gru.bias_ih_l0[6] gru.bias_hh_l0[6] gru.weight_ih_l0_reverse[6x3] "
                  "gru.weight_hh_l0_reverse[6x2] gru.bias_ih_l0_reverse[6] "
@@ -732,9 +381,10 @@ static void test_recurrent(void **state)
                  "gru.weight_hh_l1_reverse[6x2] gru.bias_ih_l1_reverse[6] "
                  "gru.bias_hh_l1_reverse[6] head.weight[2x4] head.bias[2]",
                  15 + 2 * (18 + 12 + 12) + 2 * (24 + 12 + 12) + 10);
-    expect_refusal(&config, &text,
-                   "model.bidirectional is true, but a model of a text must not read the symbols "
-                   "that it predicts");
+    model_expect_refusal(
+        &config, &model_text,
+        "model.bidirectional is true, but a model of a text must not read the symbols "
+        "that it predicts");
 }
 
 int main(void)
@@ -743,19 +393,12 @@ int main(void)
         cmocka_unit_test(test_mlp),
         cmocka_unit_test(test_cnn),
         cmocka_unit_test(test_char_mlp),
-        cmocka_unit_test(test_layers),
-        cmocka_unit_test(test_every_layer),
         cmocka_unit_test(test_initial_weights_of_gpt),
-        cmocka_unit_test(test_row_norms),
-        cmocka_unit_test(test_squeeze_excite),
-        cmocka_unit_test(test_channels),
         cmocka_unit_test(test_convolutional_networks),
         cmocka_unit_test(test_transformers),
         cmocka_unit_test(test_recurrent),
         cmocka_unit_test(test_stochastic_depth),
         cmocka_unit_test(test_initial_weights),
-        cmocka_unit_test(test_nested_lists),
-        cmocka_unit_test(test_graphs),
         cmocka_unit_test(test_soft_targets),
         cmocka_unit_test(test_regression),
         cmocka_unit_test(test_state_dicts),

@@ -5,6 +5,7 @@
 #include "engine/onnx/onnx.h"
 #include "engine/onnx/onnx.pb-c.h"
 #include "engine/train/weight_layouts.h"
+#include "tests/support/temporary_folder.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -25,30 +26,10 @@ static void expect(int result, const struct error *error)
         fail_msg("%s", error->text);
 }
 
-static char directory[] = "/tmp/test-onnx.XXXXXX";
-
-static int directory_make(void **state)
-{
-    (void)state;
-    return mkdtemp(directory) ? 0 : -1;
-}
-
-static int directory_remove(void **state)
-{
-    char command[64];
-
-    (void)state;
-    snprintf(command, sizeof command, "rm -r %s", directory);
-    return system(command); /* NOLINT(cert-env33-c): a folder of the test's own */
-}
-
 static void write_file(const char *name, const void *content, size_t size)
 {
-    char path[128];
-    FILE *file;
+    FILE *file = fopen(temporary_path(name), "wb");
 
-    snprintf(path, sizeof path, "%s/%s", directory, name);
-    file = fopen(path, "wb");
     assert_non_null(file);
     assert_int_equal(fwrite(content, 1, size, file), size);
     fclose(file);
@@ -61,7 +42,7 @@ static int try_images(const char *name, int64_t channels, int64_t side, struct e
     const struct model_data data = {
         .rank = 3, .sample_shape = {channels, side, side}, .outputs = 10};
     struct graph graph;
-    int result = onnx_open(directory, name, &config.onnx, error);
+    int result = onnx_open(temporary_folder, name, &config.onnx, error);
 
     if (result)
         return result;
@@ -326,7 +307,7 @@ static void long_names_are_told_apart(void **state)
     onnx__model__free_unpacked(model, NULL);
     write_file("long.onnx", bytes, size);
     free(bytes);
-    assert_int_equal(graph_measure(directory, "long.onnx", &after),
+    assert_int_equal(graph_measure(temporary_folder, "long.onnx", &after),
                      graph_measure("tests/reference/data/onnx", "places.onnx", &before));
     assert_int_equal(after, before);
 }
@@ -441,7 +422,7 @@ static void repeated_constants_are_copied(void **state)
         text_set(&model->metadata_props[i]->value, "1.weight");
     write_model(model);
     onnx__model__free_unpacked(model, NULL);
-    expect(onnx_open(directory, "net.onnx", &config.onnx, &error), &error);
+    expect(onnx_open(temporary_folder, "net.onnx", &config.onnx, &error), &error);
     graph_init(&graph, 4, true);
     expect(model_build(&config, &data, &graph, &error), &error);
     expect(weight_layouts_format(&graph, &text, &error), &error);
@@ -601,5 +582,5 @@ int main(void)
         cmocka_unit_test(mutated_files_are_read_or_refused),
     };
 
-    return cmocka_run_group_tests(tests, directory_make, directory_remove);
+    return cmocka_run_group_tests(tests, temporary_folder_make, temporary_folder_remove);
 }

@@ -4,30 +4,16 @@
 #include "engine/graph/forward.h"
 #include "engine/onnx/onnx.pb-c.h"
 #include "engine/onnx/onnx_export.h"
+#include "tests/support/temporary_folder.h"
 
 #include <fcntl.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
-
-static char path[] = "/tmp/test-onnx-export.XXXXXX";
-
-static int file_make(void **state)
-{
-    (void)state;
-    return mkstemp(path) < 0 ? -1 : 0;
-}
-
-static int file_remove(void **state)
-{
-    (void)state;
-    return remove(path);
-}
 
 /* The graph has no parameters. */
 static int read_nothing(void *context, const struct graph_tensor *tensor, float *values,
@@ -60,6 +46,7 @@ static void read_pixels(const Onnx__Graph *file, int64_t from, const struct resi
 static Onnx__Model *export_resize(int64_t from, const struct resize *resize)
 {
     struct onnx_export config = {.read = read_nothing};
+    const char *path = temporary_path("resize.onnx");
     struct error error = {0};
     struct graph graph;
     Onnx__Model *model;
@@ -140,5 +127,5 @@ int main(void)
         cmocka_unit_test(runtimes_take_the_same_pixels),
     };
 
-    return cmocka_run_group_tests(tests, file_make, file_remove);
+    return cmocka_run_group_tests(tests, temporary_folder_make, temporary_folder_remove);
 }

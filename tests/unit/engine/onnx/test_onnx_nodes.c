@@ -5,6 +5,7 @@
 #include "engine/onnx/onnx.h"
 #include "engine/onnx/onnx.pb-c.h"
 #include "tests/support/session.h"
+#include "tests/support/temporary_folder.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -36,20 +37,6 @@ struct made {
     int rank;
     int64_t extent[RANK_MAX]; /* of a sample */
 };
-
-static char path[] = "/tmp/test-onnx-nodes.XXXXXX";
-
-static int file_make(void **state)
-{
-    (void)state;
-    return mkstemp(path) < 0 ? -1 : 0;
-}
-
-static int file_remove(void **state)
-{
-    (void)state;
-    return remove(path);
-}
 
 /* ---- making a model -------------------------------------------------------------------------- */
 
@@ -200,7 +187,7 @@ static void made_write(const struct made *made)
 {
     size_t size = onnx__model__get_packed_size(&made->model);
     uint8_t *bytes = malloc(size);
-    FILE *file = fopen(path, "wb");
+    FILE *file = fopen(temporary_path("model.onnx"), "wb");
 
     assert_non_null(file);
     onnx__model__pack(&made->model, bytes);
@@ -217,7 +204,7 @@ static int made_build(const struct made *made, struct onnx_model **model, struct
 
     made_write(made);
     graph_init(graph, BATCH, false);
-    result = onnx_open(NULL, path, model, error);
+    result = onnx_open(NULL, temporary_path("model.onnx"), model, error);
     if (result)
         return result;
     x = graph_input(graph, TENSOR_FLOAT32, made->extent, made->rank);
@@ -565,5 +552,5 @@ int main(int argument_count, char **arguments)
 
     if (argument_count > 1)
         cmocka_set_test_filter(arguments[1]);
-    return cmocka_run_group_tests(tests, file_make, file_remove);
+    return cmocka_run_group_tests(tests, temporary_folder_make, temporary_folder_remove);
 }

@@ -61,8 +61,7 @@ static void check_case(const char *file, const struct dump *dump)
         const char *name = metric_kind_to_string(kind);
         const struct dump_tensor *expected = dump_find(dump, "expected/%s", name);
 
-        if (!(metrics_of_task(METRIC_OF_CLASSES) >> kind & 1) || kind == METRIC_LOSS ||
-            kind == METRIC_ACCURACY)
+        if (!metric_has(kind, METRIC_OF_CLASSES) || kind == METRIC_LOSS || kind == METRIC_ACCURACY)
             continue;
         compared++;
         if (expected)
@@ -266,7 +265,7 @@ static void embeddings_are_measured_by_their_neighbours(void **state)
     assert_int_equal(metrics_usual(&dataset, METRIC_OF_EMBEDDINGS, METRIC_VALIDATION),
                      metrics_of_sums(METRIC_OF_EMBEDDINGS));
     assert_int_equal(metrics_usual(&dataset, METRIC_OF_EMBEDDINGS, METRIC_TEST),
-                     metrics_of_task(METRIC_OF_EMBEDDINGS));
+                     metrics_of_trait(METRIC_OF_EMBEDDINGS));
     assert_int_equal(metrics_create(&config, &metrics, &error), 0);
     for (int again = 0; again < 2; again++) {
         metrics_begin(metrics, all);
@@ -293,8 +292,9 @@ static void names_say_what_improves(void **state)
     assert_int_equal(metric_of_name("train_loss"), METRIC_LOSS);
     assert_int_equal(metric_of_name("validation_"), -1);
     assert_int_equal(metric_of_name("loss"), -1);
-    assert_true(metric_falls(METRIC_MAE) && metric_falls(METRIC_PERPLEXITY));
-    assert_false(metric_falls(METRIC_AUC) || metric_falls(METRIC_ACCURACY));
+    assert_true(metric_has(METRIC_MAE, METRIC_FALLS) &&
+                metric_has(METRIC_PERPLEXITY, METRIC_FALLS));
+    assert_false(metric_has(METRIC_AUC, METRIC_FALLS) || metric_has(METRIC_ACCURACY, METRIC_FALLS));
 }
 
 int main(void)

@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-enum { EXPECTED_ELEMENTS_MAX = 2000 }; /* of each tensor in the dumps (make_dumps.py) */
+enum { EXPECTED_ELEMENTS_MAX = 2000 }; /* of each tensor in the dumps (dumps_trajectories.py) */
 
 static const double loss_tolerance = 1e-5;
 /* An update of Adam, RMSprop or Lion does not shrink with its gradient, so the rounding of a tiny

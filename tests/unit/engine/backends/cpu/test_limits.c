@@ -1,26 +1,21 @@
 /* test_limits.c: the cores and the memory that affinity and control groups allow. */
 #include "engine/backends/cpu/limits.h"
+#include "tests/support/temporary_folder.h"
 
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
-static char folder[512];
-
 static void make_file(const char *name, const char *content)
 {
-    char path[1024];
-    FILE *file;
+    FILE *file = fopen(temporary_path(name), "w");
 
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    file = fopen(path, "w");
     assert_non_null(file);
     fputs(content, file);
     fclose(file);
@@ -28,31 +23,19 @@ static void make_file(const char *name, const char *content)
 
 static int usable(void)
 {
-    char membership[1024];
-
-    snprintf(membership, sizeof membership, "%s/membership", folder);
-    return limits_cores(folder, membership);
+    return limits_cores(temporary_folder, temporary_path("membership"));
 }
 
 static uint64_t usable_memory(void)
 {
-    char membership[1024];
-
-    snprintf(membership, sizeof membership, "%s/membership", folder);
-    return limits_memory(folder, membership);
+    return limits_memory(temporary_folder, temporary_path("membership"));
 }
 
-static void make_folders(void)
+static int make_folders(void **state)
 {
-    char path[1024];
-
-    snprintf(folder, sizeof folder, "%s/limits-XXXXXX",
-             getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
-    assert_non_null(mkdtemp(folder));
-    snprintf(path, sizeof path, "%s/outer", folder);
-    mkdir(path, 0755);
-    snprintf(path, sizeof path, "%s/outer/inner", folder);
-    mkdir(path, 0755);
+    assert_int_equal(temporary_folder_make(state), 0);
+    assert_int_equal(mkdir(temporary_path("outer"), 0755), 0);
+    return mkdir(temporary_path("outer/inner"), 0755);
 }
 
 static void test_cores(void **state)
@@ -63,7 +46,6 @@ static void test_cores(void **state)
     (void)state;
     assert_int_equal(sched_getaffinity(0, sizeof set, &set), 0);
     all = CPU_COUNT(&set);
-    make_folders();
     assert_int_equal(usable(), all); /* no membership */
     make_file("membership", "1:cpu:/other\n0::/outer/inner\n");
     assert_int_equal(usable(), all); /* no cpu.max */
@@ -82,7 +64,6 @@ static void test_memory(void **state)
     uint64_t all = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
 
     (void)state;
-    make_folders();
     assert_true(usable_memory() == all);
     make_file("membership", "0::/outer/inner\n");
     make_file("outer/inner/memory.max", "max\n");
@@ -96,31 +77,11 @@ static void test_memory(void **state)
     assert_true(usable_memory() == all);
 }
 
-static int remove_folder(void **state)
-{
-    static const char *const names[] = {"outer/inner/cpu.max",
-                                        "outer/cpu.max",
-                                        "outer/inner/memory.max",
-                                        "outer/memory.max",
-                                        "membership",
-                                        "outer/inner",
-                                        "outer",
-                                        ""};
-
-    (void)state;
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        char path[1024];
-
-        snprintf(path, sizeof path, "%s/%s", folder, names[i]);
-        remove(path);
-    }
-    return 0;
-}
-
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test_teardown(test_cores, remove_folder),
-                                       cmocka_unit_test_teardown(test_memory, remove_folder)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_cores, make_folders, temporary_folder_remove),
+        cmocka_unit_test_setup_teardown(test_memory, make_folders, temporary_folder_remove)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

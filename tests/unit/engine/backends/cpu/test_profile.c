@@ -1,5 +1,6 @@
 /* test_profile.c: the events that the CPU backend records: every step of every task, in order, on
  * the lane of its thread, within the run. Recording changes no result. */
+#include "base/clock.h"
 #include "engine/graph/forward.h"
 #include "tests/support/session.h"
 
@@ -7,7 +8,6 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <cmocka.h>
 
@@ -22,14 +22,6 @@ struct fixture {
     _Alignas(64) float samples[SAMPLES];
     _Alignas(64) int32_t labels[BATCH];
 };
-
-static int64_t now(void)
-{
-    struct timespec time;
-
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
-}
 
 static void build(struct graph *graph)
 {
@@ -101,12 +93,12 @@ static void run_recorded(struct fixture *f, unsigned phases)
 static void test_every_step_is_there(void **state)
 {
     struct fixture *f = *state;
-    int64_t begin = now(), end;
+    int64_t begin = clock_monotonic_nanoseconds(), end;
     int tasks[64] = {0}; /* for each node, the set of its tasks as bits */
     bool waited = false;
 
     run_recorded(f, PROGRAM_STEP);
-    end = now();
+    end = clock_monotonic_nanoseconds();
     for (int lane = 0; lane < THREADS; lane++) {
         int64_t last = begin;
 
@@ -144,9 +136,9 @@ static void test_phases(void **state)
     int64_t begin, sum = 0, took;
 
     f->recorder.keeps_events = false;
-    begin = now();
+    begin = clock_monotonic_nanoseconds();
     run_recorded(f, PROGRAM_FORWARD | PROGRAM_BACKWARD);
-    took = now() - begin;
+    took = clock_monotonic_nanoseconds() - begin;
     for (int i = 0; i <= GRAPH_UPDATE; i++)
         sum += f->recorder.phase_nanoseconds[i];
     assert_true(f->recorder.phase_nanoseconds[GRAPH_FORWARD] > 0);

@@ -1,6 +1,7 @@
 /* test_threads.c: the CPU backend's team of threads: all members run, barriers order memory, more
  * threads than cores make progress, an idle team uses no processor time, and threads on the same
  * core move apart. */
+#include "base/clock.h"
 #include "engine/backends/cpu/threads.h"
 
 #include <sched.h>
@@ -97,14 +98,6 @@ static void test_begin(void **state)
     assert_int_equal(begun, 3);
 }
 
-static double processor_seconds(void)
-{
-    struct timespec time;
-
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
-
 static void test_idle(void **state)
 {
     const struct timespec pause = {.tv_nsec = 200000000};
@@ -115,9 +108,9 @@ static void test_idle(void **state)
     (void)state;
     assert_int_equal(thread_team_create(4, NULL, &team, &error), 0);
     thread_team_run(team, 4, mark, &(_Atomic unsigned){0});
-    before = processor_seconds();
+    before = clock_seconds(CLOCK_PROCESS_CPUTIME_ID);
     clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
-    assert_true(processor_seconds() - before < 0.05);
+    assert_true(clock_seconds(CLOCK_PROCESS_CPUTIME_ID) - before < 0.05);
     thread_team_free(team);
 }
 

@@ -1,5 +1,6 @@
 /* test_simulated.c: a simulated device computes the same bits as the CPU, keeps to its memory, and
  * its clock advances as configured. */
+#include "base/clock.h"
 #include "engine/models/models.h"
 #include "engine/train/session.h"
 
@@ -9,7 +10,6 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <cmocka.h>
 
@@ -132,14 +132,6 @@ static void train(struct run *run, int steps)
     }
 }
 
-static double wall_seconds(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
 /* ---- the tests ---- */
 
 static void results_are_the_cpus(void **state)
@@ -224,10 +216,10 @@ static void slow_runs_wait(void **state)
     assert_int_equal(open_session(&run, &error), 0);
     step = sum(&pace, session_graph(run.session));
     assert_true(step > 2e-3);
-    wall = wall_seconds();
+    wall = clock_monotonic();
     clock = session_seconds(run.session);
     train(&run, STEPS);
-    wall = wall_seconds() - wall;
+    wall = clock_monotonic() - wall;
     clock = session_seconds(run.session) - clock;
     assert_true(clock >= STEPS * step - 1e-9);
     assert_true(wall >= STEPS * step - 1e-3); /* less than one millisecond may be owed */
@@ -245,11 +237,11 @@ static void fast_runs_set_the_clock_back(void **state)
     (void)state;
     open_device(&run, &pace, 1 << 20);
     assert_int_equal(open_session(&run, &error), 0);
-    wall = wall_seconds();
+    wall = clock_monotonic();
     clock = session_seconds(run.session);
     train(&run, 200);
     clock = session_seconds(run.session) - clock;
-    behind = wall_seconds() - wall - clock;
+    behind = clock_monotonic() - wall - clock;
     assert_true(clock >= 200 * sum(&pace, session_graph(run.session)) - 1e-9);
     assert_true(behind > 0);
     close_run(&run);
