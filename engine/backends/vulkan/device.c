@@ -218,6 +218,8 @@ int vulkan_device_open(const struct backend_device_config *config, struct backen
         r = create_device(opened, error);
     if (r == 0)
         r = create_objects(opened, error);
+    if (r == 0)
+        r = pipeline_cache_open(opened, config->cache_folder, error);
     if (r < 0) {
         vulkan_device_close(opened);
         return r;
@@ -237,6 +239,7 @@ void vulkan_device_close(struct backend_device *device)
         library->DeviceWaitIdle(device->device);
         vulkan_memory_free(device, &device->staging);
         pipelines_free(device);
+        pipeline_cache_close(device);
         if (device->timeline)
             library->DestroySemaphore(device->device, device->timeline, NULL);
         if (device->layout)
@@ -249,6 +252,13 @@ void vulkan_device_close(struct backend_device *device)
         library->DestroyInstance(device->instance, NULL);
     vulkan_library_close(&device->library);
     free(device);
+}
+
+/* Any thread may use the device. */
+int vulkan_device_enter(struct backend_device *device, const char *cache_folder,
+                        struct error *error)
+{
+    return pipeline_cache_keep(device, cache_folder, error);
 }
 
 /* ---- describing ------------------------------------------------------------------------------ */

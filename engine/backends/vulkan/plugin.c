@@ -12,6 +12,7 @@ __attribute__((visibility("default"))) const struct backend *traind_backend(void
         .devices_find = vulkan_devices_find,
         .device_open = vulkan_device_open,
         .device_close = vulkan_device_close,
+        .device_enter = vulkan_device_enter,
         .device_describe = vulkan_device_describe,
         .device_memory_used = vulkan_device_memory_used,
         .supports = vulkan_supports,

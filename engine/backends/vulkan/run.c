@@ -92,11 +92,13 @@ int vulkan_program_run(struct backend_program *program, unsigned phases,
     int slot = program->slot;
     struct vulkan_pending *pending = &program->pending[slot];
     struct vulkan_capture *capture = NULL;
+    bool recorded = false;
     int r = exchange_collect(program, slot, error);
 
     if (r == 0)
         r = find_capture(program, &kind, &capture, error);
-    if (r == 0 && !capture->commands[slot])
+    recorded = r == 0 && capture->commands[slot];
+    if (r == 0 && !recorded)
         r = record_run(program, &kind, slot, &capture->commands[slot], error);
     if (r == 0)
         r = exchange_fill(program, slot, scalars, phases & PROGRAM_FORWARD, error);
@@ -108,6 +110,8 @@ int vulkan_program_run(struct backend_program *program, unsigned phases,
     pending->has_loss = phases & PROGRAM_FORWARD && program->has_loss;
     pending->step = scalars->step;
     program->slot = (slot + 1) % VULKAN_SLOTS;
+    if (recorded) /* no run like it needs further pipelines */
+        pipeline_cache_save(program->device);
     return 0;
 }
 

@@ -59,6 +59,13 @@ struct vulkan_pipeline {
     VkPipeline pipeline;
 };
 
+/* What the driver has compiled, for later processes: pipeline_cache.c. */
+struct vulkan_pipeline_cache {
+    VkPipelineCache cache;
+    char *path; /* of the file, owned; NULL: nothing is kept */
+    bool grown; /* by a pipeline that the file may lack */
+};
+
 struct backend_device {
     struct vulkan_library library;
     VkInstance instance;
@@ -71,6 +78,7 @@ struct backend_device {
     VkShaderModule modules[SHADER_COUNT][VARIANT_COUNT]; /* made when first used */
     struct vulkan_pipeline *pipelines;                   /* owned */
     int pipeline_count, pipeline_capacity;
+    struct vulkan_pipeline_cache cache;
     VkSemaphore timeline; /* counts submissions that are done */
     uint64_t submitted;
     struct vulkan_memory
@@ -152,6 +160,8 @@ typedef int vulkan_operator(struct recorder *recorder, int32_t node, struct erro
 int vulkan_device_open(const struct backend_device_config *config, struct backend_device **device,
                        struct error *error);
 void vulkan_device_close(struct backend_device *device);
+int vulkan_device_enter(struct backend_device *device, const char *cache_folder,
+                        struct error *error);
 void vulkan_device_describe(struct backend_device *device, struct backend_device_info *info);
 uint64_t vulkan_device_memory_used(struct backend_device *device);
 /* Whether the device uses the machine's memory, as integrated GPUs and drivers in software do. */
@@ -210,6 +220,18 @@ int pipeline_find(struct backend_device *device, enum vulkan_shader shader,
                   const uint32_t constants[VULKAN_CONSTANTS], VkPipeline *pipeline,
                   struct error *error);
 void pipelines_free(struct backend_device *device);
+
+/* ---- pipeline_cache.c ---- */
+
+/* Makes the cache that pipelines are compiled with, of what the folder has; NULL: nothing is kept.
+ * No file, or one that cannot be used, is no error. */
+int pipeline_cache_open(struct backend_device *device, const char *folder, struct error *error);
+/* Takes another folder, with what it has; NULL: no change. */
+int pipeline_cache_keep(struct backend_device *device, const char *folder, struct error *error);
+/* Writes the file if pipelines have been compiled since then that it lacks. */
+void pipeline_cache_save(struct backend_device *device);
+/* Saves it, too. */
+void pipeline_cache_close(struct backend_device *device);
 
 /* ---- program.c ---- */
 
