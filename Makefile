@@ -346,7 +346,7 @@ $(VULKAN_LAYER): tests/vulkan/losing_layer.c Makefile
 .PHONY: check-vulkan
 check-vulkan: deps
 	@build-aux/install-packages build-aux/packages-debian-vulkan
-	@$(MAKE) --no-print-directory all vulkan $(VULKAN_LAYER) $(BUILD)/tests/cuda/compare_operators $(BUILD)/tests/cuda/compare_trajectories $(BUILD)/tests/vulkan/rounding
+	@$(MAKE) --no-print-directory all vulkan $(VULKAN_LAYER) $(BUILD)/tests/cuda/compare_operators $(BUILD)/tests/cuda/compare_trajectories $(BUILD)/tests/cuda/data_on_device $(BUILD)/tests/vulkan/rounding
 	@tests/vulkan/check --build $(BUILD)
 	@BUILD=$(BUILD) tests/run-checks test_vulkan_jobs
 
