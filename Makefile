@@ -297,7 +297,7 @@ VULKAN_SHADERS := $(sort $(wildcard engine/backends/vulkan/shaders/*.comp))
 VULKAN_SPIRV := $(patsubst %.comp,$(BUILD)/vulkan/%.spv,$(VULKAN_SHADERS))
 VULKAN_LIST := $(BUILD)/vulkan/generated/engine/backends/vulkan/shader_list.h
 VULKAN_TABLE := $(BUILD)/vulkan/generated/engine/backends/vulkan/shader_table
-VULKAN_HOST_SOURCES := $(wildcard engine/backends/vulkan/*.c) $(PLUGIN_HOST_SOURCES) base/file.c
+VULKAN_HOST_SOURCES := $(wildcard engine/backends/vulkan/*.c) $(PLUGIN_HOST_SOURCES) base/clock.c base/file.c
 VULKAN_OBJECTS := $(patsubst %.c,$(BUILD)/vulkan/%.o,$(VULKAN_HOST_SOURCES)) $(VULKAN_TABLE).o
 
 .PHONY: vulkan

@@ -194,5 +194,5 @@ int vulkan_program_bind(struct backend_program *program, const struct memory_pla
     for (int32_t i = 0; i < graph->node_count; i++)
         if (program->workspace_bytes[i])
             program->workspace[i] = buffer->memory.address + placement->workspace_offset[i];
-    return 0;
+    return program_rehearse(program, error);
 }

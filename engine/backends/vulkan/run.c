@@ -80,6 +80,26 @@ static int record_step(struct backend_program *program, const struct vulkan_run_
     return r;
 }
 
+int program_rehearse(struct backend_program *program, struct error *error)
+{
+    struct recorder recorder = {.program = program,
+                                .kind = {.phases = PROGRAM_STEP},
+                                .scalars = program_scalars(program),
+                                .results = exchange_results(program, 0),
+                                .rehearses = true};
+    int r;
+
+    if (!program->device->measures)
+        return 0;
+    r = queue_begin(program->device, false, &recorder.commands, error);
+    if (r < 0)
+        return r;
+    r = record_nodes(&recorder, error);
+    free(recorder.ranges);
+    queue_discard(program->device, recorder.commands);
+    return r;
+}
+
 static bool is_same_kind(const struct vulkan_run_kind *a, const struct vulkan_run_kind *b)
 {
     return a->phases == b->phases && a->accumulate == b->accumulate &&

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "engine/backends/backend.h"
+#include "engine/backends/choice_table.h"
 #include "engine/backends/update_rule.h"
 #include "engine/backends/vulkan/library.h"
 #include "engine/backends/vulkan/shaders/shared.h"
@@ -80,6 +81,10 @@ struct backend_device {
     struct vulkan_pipeline *pipelines;                   /* owned */
     int pipeline_count, pipeline_capacity;
     struct vulkan_pipeline_cache cache;
+    /* tiles of products: product.c */
+    struct choice_table *choices;
+    bool measures;        /* which tile is the fastest */
+    char tile[16];        /* that is taken where it can be; "": none */
     VkSemaphore timeline; /* counts submissions that are done */
     uint64_t submitted;
     struct vulkan_memory
@@ -154,6 +159,8 @@ struct recorder {
     struct recorded_range *ranges; /* owned */
     int range_count, range_capacity;
     int node_first; /* the first range of the present node */
+    /* nothing in the arena counts yet, and what is recorded will not run */
+    bool rehearses;
 };
 
 /* Records the work of a node. */
@@ -370,6 +377,8 @@ int64_t record_groups(int64_t count, uint32_t workgroup);
 
 /* ---- run.c ---- */
 
+/* Lets the nodes choose between ways: the program has been bound, and the arena holds nothing. */
+int program_rehearse(struct backend_program *program, struct error *error);
 int vulkan_program_set_input(struct backend_program *program, int32_t tensor, const void *canonical,
                              struct error *error);
 int vulkan_program_run(struct backend_program *program, unsigned phases,

@@ -79,6 +79,14 @@
 #define BATCH_BY_PIXEL 128
 #define BATCH_STREAM 5
 
+/* product.comp: how the operands lie, and what the result has beside the product */
+#define PRODUCT_A_ALONG_K 1 /* neighbours of a row of a lie side by side */
+#define PRODUCT_B_ALONG_K 2 /* neighbours of a column of b do */
+#define PRODUCT_BIAS 4      /* one number for each column of c */
+#define PRODUCT_ADDEND 8    /* d, which may be c itself */
+#define PRODUCT_FOLDS 16    /* K is longer than PRODUCT_FOLD */
+#define PRODUCT_FOLD 512
+
 /* gradient_norm.comp: the most workgroups for one parameter */
 #define SQUARES_GROUPS_MAX 64
 
