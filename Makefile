@@ -297,7 +297,7 @@ VULKAN_SHADERS := $(sort $(wildcard engine/backends/vulkan/shaders/*.comp))
 VULKAN_SPIRV := $(patsubst %.comp,$(BUILD)/vulkan/%.spv,$(VULKAN_SHADERS))
 VULKAN_LIST := $(BUILD)/vulkan/generated/engine/backends/vulkan/shader_list.h
 VULKAN_TABLE := $(BUILD)/vulkan/generated/engine/backends/vulkan/shader_table
-VULKAN_HOST_SOURCES := $(wildcard engine/backends/vulkan/*.c) $(PLUGIN_HOST_SOURCES)
+VULKAN_HOST_SOURCES := $(wildcard engine/backends/vulkan/*.c) $(PLUGIN_HOST_SOURCES) base/clock.c base/file.c
 VULKAN_OBJECTS := $(patsubst %.c,$(BUILD)/vulkan/%.o,$(VULKAN_HOST_SOURCES)) $(VULKAN_TABLE).o
 
 .PHONY: vulkan
@@ -346,7 +346,7 @@ $(VULKAN_LAYER): tests/vulkan/losing_layer.c Makefile
 .PHONY: check-vulkan
 check-vulkan: deps
 	@build-aux/install-packages build-aux/packages-debian-vulkan
-	@$(MAKE) --no-print-directory all vulkan $(VULKAN_LAYER) $(BUILD)/tests/cuda/compare_operators $(BUILD)/tests/cuda/compare_trajectories $(BUILD)/tests/vulkan/rounding
+	@$(MAKE) --no-print-directory all vulkan $(VULKAN_LAYER) $(BUILD)/tests/cuda/compare_operators $(BUILD)/tests/cuda/compare_trajectories $(BUILD)/tests/cuda/data_on_device $(BUILD)/tests/vulkan/rounding
 	@tests/vulkan/check --build $(BUILD)
 	@BUILD=$(BUILD) tests/run-checks test_vulkan_jobs
 

@@ -1,6 +1,7 @@
 /* data_on_device: checks that batches which the GPU makes of raw samples in its memory are the
  * loader's, bit for bit. After an epoch, the weights are the same, too, for any number of steps in
- * a launch. `data_on_device [PLUGIN]` exits with 0: all agree; 1: not; 77: there is no GPU. */
+ * a launch. `data_on_device [PLUGIN [BACKEND]]`, of CUDA unless BACKEND is vulkan, exits with 0: all
+ * agree; 1: not; 77: there is no GPU. */
 #include "engine/data/augmentation.h"
 #include "engine/data/split.h"
 #include "engine/graph/forward.h"
@@ -377,7 +378,9 @@ int main(int argc, char **argv)
     struct dataset_normalisation standard, none, row_standard;
     int failed = 0;
 
-    expect(worker_plugin_load("cuda", argc > 1 ? argv[1] : NULL, &backend, &error), &error);
+    expect(worker_plugin_load(argc > 2 ? argv[2] : "cuda", argc > 1 ? argv[1] : NULL, &backend,
+                              &error),
+           &error);
     if (backend->device_open(&config, &device, &error) < 0) {
         puts(error.text);
         return error.code == -ERROR_DEVICE_LOST ? 77 : 1;

@@ -1,7 +1,7 @@
-/* launch_speed [PLUGIN [HIDDEN]]: measures the microseconds of a training step on a GPU, for an MLP
- * 784-HIDDEN-10 with batches of 128. The batches come from a loader, or from data in the device's
- * memory, plain and augmented, with different numbers of steps in a launch. After each it also
- * prints how much of the device's memory the process holds. */
+/* launch_speed [PLUGIN [HIDDEN [BACKEND]]]: measures the microseconds of a training step on a GPU,
+ * for an MLP 784-HIDDEN-10 with batches of 128. BACKEND is cuda unless it is given. The batches come
+ * from a loader, or from data in the device's memory, plain and augmented, with different numbers of
+ * steps in a launch. After each it also prints how much of the device's memory the process holds. */
 #include "base/clock.h"
 #include "engine/data/augmentation.h"
 #include "engine/graph/forward.h"
@@ -163,7 +163,9 @@ int main(int argc, char **argv)
     hidden = argc > 2 ? atoi(argv[2]) : hidden;
     expect(dataset_normalisation_measure(DATASET_NORMALISE_STANDARD, &all, &standard, &error),
            &error);
-    expect(worker_plugin_load("cuda", argc > 1 ? argv[1] : NULL, &backend, &error), &error);
+    expect(worker_plugin_load(argc > 3 ? argv[3] : "cuda", argc > 1 ? argv[1] : NULL, &backend,
+                              &error),
+           &error);
     expect(backend->device_open(&config, &device, &error), &error);
     show("by a loader", dataset, &standard, NULL, backend, device, 0);
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {

@@ -2,6 +2,7 @@
 #include "engine/backends/vulkan/vulkan.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -186,6 +187,31 @@ static int create_objects(struct backend_device *device, struct error *error)
     return vulkan_memory_allocate(device, STAGING_BYTES, true, &device->staging, error);
 }
 
+/* Which tile products take is measured on GPUs, and kept for this device and driver. Tests have it
+ * measured on a driver in software, too, or name a tile. */
+static bool name_choices(const struct backend_device *device, const char *folder,
+                         char path[PATH_MAX])
+{
+    const VkPhysicalDeviceProperties *properties = &device->properties;
+
+    return folder && snprintf(path, PATH_MAX, "%s/products-vulkan-%04x-%04x-%u.txt", folder,
+                              properties->vendorID, properties->deviceID,
+                              properties->driverVersion) < PATH_MAX;
+}
+
+static int open_choices(struct backend_device *device, const char *folder, struct error *error)
+{
+    const char *wanted = getenv("TRAIND_VULKAN_TILE");
+    char path[PATH_MAX];
+
+    if (wanted)
+        snprintf(device->tile, sizeof device->tile, "%s", wanted);
+    device->measures = device->properties.deviceType != VK_PHYSICAL_DEVICE_TYPE_CPU ||
+                       strcmp(device->tile, "measure") == 0;
+    return choice_table_open(name_choices(device, folder, path) ? path : NULL, &device->choices,
+                             error);
+}
+
 int vulkan_device_begin(struct backend_device *device, struct error *error)
 {
     int r = vulkan_library_open(&device->library, error);
@@ -218,6 +244,10 @@ int vulkan_device_open(const struct backend_device_config *config, struct backen
         r = create_device(opened, error);
     if (r == 0)
         r = create_objects(opened, error);
+    if (r == 0)
+        r = pipeline_cache_open(opened, config->cache_folder, error);
+    if (r == 0)
+        r = open_choices(opened, config->cache_folder, error);
     if (r < 0) {
         vulkan_device_close(opened);
         return r;
@@ -237,6 +267,7 @@ void vulkan_device_close(struct backend_device *device)
         library->DeviceWaitIdle(device->device);
         vulkan_memory_free(device, &device->staging);
         pipelines_free(device);
+        pipeline_cache_close(device);
         if (device->timeline)
             library->DestroySemaphore(device->device, device->timeline, NULL);
         if (device->layout)
@@ -248,7 +279,19 @@ void vulkan_device_close(struct backend_device *device)
     if (device->instance && library->DestroyInstance)
         library->DestroyInstance(device->instance, NULL);
     vulkan_library_close(&device->library);
+    choice_table_close(device->choices);
     free(device);
+}
+
+/* Any thread may use the device. */
+int vulkan_device_enter(struct backend_device *device, const char *cache_folder,
+                        struct error *error)
+{
+    char path[PATH_MAX];
+
+    if (name_choices(device, cache_folder, path))
+        choice_table_keep(device->choices, path);
+    return pipeline_cache_keep(device, cache_folder, error);
 }
 
 /* ---- describing ------------------------------------------------------------------------------ */

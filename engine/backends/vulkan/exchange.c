@@ -1,6 +1,6 @@
-/* exchange.c: what host and device exchange in each run: scalars and a batch go there, the loss
- * comes back. Each slot has a place for all of that, so that the host fills one while the device
- * still reads another. */
+/* exchange.c: what host and device exchange in each launch: scalars of its steps and a batch go
+ * there, losses come back. Each launch has a turn, and each of its steps a slot, so that the host
+ * fills those of one launch while the device still reads those of another. */
 #include "base/alignment.h"
 #include "engine/backends/vulkan/operators.h"
 
@@ -8,9 +8,12 @@
 #include <math.h>
 #include <string.h>
 
-/* Where the parts of a slot begin. */
-struct slot_layout {
-    size_t results, numbers, input[VULKAN_INPUTS], end;
+/* Where the parts begin: the loss' numbers, the slots of all turns, the batches of all turns. */
+struct exchange_layout {
+    size_t results, slot_bytes; /* in a slot: the scalars come first */
+    size_t slots;
+    size_t input[VULKAN_INPUTS], turn_bytes; /* in a turn's batch */
+    size_t inputs, end;
 };
 
 /* -1: the graph has no such input. */
@@ -29,56 +32,68 @@ static size_t input_bytes(const struct backend_program *program, int input)
                             tensor_type_bytes(program->graph->tensors[tensor].type);
 }
 
-static struct slot_layout slot_layout(const struct backend_program *program)
+static size_t scalars_bytes(const struct backend_program *program)
 {
-    struct slot_layout layout;
-    size_t offset = sizeof(struct shader_scalars) +
-                    (size_t)program->graph->group_count * sizeof(float[UPDATE_COEFFICIENTS]);
+    return sizeof(struct shader_scalars) +
+           (size_t)program->graph->group_count * sizeof(float[UPDATE_COEFFICIENTS]);
+}
 
-    layout.results = align_up(offset, MEMORY_ALIGNMENT);
-    layout.numbers = layout.results + sizeof(struct shader_results);
-    offset = layout.numbers + (size_t)loss_numbers(program->graph, NULL) * sizeof(float);
+static struct exchange_layout exchange_layout(const struct backend_program *program)
+{
+    struct exchange_layout layout = {.results = align_up(scalars_bytes(program), 16)};
+
+    layout.slot_bytes = align_up(layout.results + sizeof(struct shader_results), MEMORY_ALIGNMENT);
+    layout.slots =
+        align_up((size_t)loss_numbers(program->graph, NULL) * sizeof(float), MEMORY_ALIGNMENT);
+    layout.inputs = layout.slots + VULKAN_SLOTS * layout.slot_bytes;
     for (int i = 0; i < VULKAN_INPUTS; i++) {
-        layout.input[i] = align_up(offset, MEMORY_ALIGNMENT);
-        offset = layout.input[i] + input_bytes(program, i);
+        layout.input[i] = layout.turn_bytes;
+        layout.turn_bytes += align_up(input_bytes(program, i), MEMORY_ALIGNMENT);
     }
-    layout.end = align_up(offset, MEMORY_ALIGNMENT);
+    layout.end = layout.inputs + VULKAN_TURNS * layout.turn_bytes;
     return layout;
 }
 
 static size_t slot_offset(const struct backend_program *program, int slot)
 {
-    return (size_t)slot * slot_layout(program).end;
+    const struct exchange_layout layout = exchange_layout(program);
+
+    return layout.slots + (size_t)slot * layout.slot_bytes;
+}
+
+static size_t batch_offset(const struct backend_program *program, int turn)
+{
+    const struct exchange_layout layout = exchange_layout(program);
+
+    return layout.inputs + (size_t)turn * layout.turn_bytes;
+}
+
+size_t exchange_scalars_bytes(const struct backend_program *program)
+{
+    return scalars_bytes(program);
 }
 
 int exchange_create(struct backend_program *program, struct error *error)
 {
-    size_t bytes = slot_offset(program, VULKAN_SLOTS);
+    size_t bytes = exchange_layout(program).end;
     int r = vulkan_memory_allocate(program->device, bytes, true, &program->exchange, error);
 
     if (r < 0)
         return r;
     memset(program->exchange.mapped, 0, bytes);
-    for (int i = 0; i < VULKAN_SLOTS; i++)
-        loss_numbers(program->graph,
-                     (float *)(void *)(program->exchange.mapped + slot_offset(program, i) +
-                                       slot_layout(program).numbers));
+    loss_numbers(program->graph, (float *)(void *)program->exchange.mapped);
     return 0;
 }
 
 VkDeviceAddress exchange_numbers(const struct backend_program *program)
 {
-    return program->exchange.address + slot_layout(program).numbers;
-}
-
-VkDeviceAddress exchange_scalars(const struct backend_program *program, int slot)
-{
-    return program->exchange.address + slot_offset(program, slot);
+    return program->exchange.address;
 }
 
 VkDeviceAddress exchange_results(const struct backend_program *program, int slot)
 {
-    return exchange_scalars(program, slot) + slot_layout(program).results;
+    return program->exchange.address + slot_offset(program, slot) +
+           exchange_layout(program).results;
 }
 
 static void fill_scalars(const struct backend_program *program, const struct step_scalars *step,
@@ -99,15 +114,24 @@ static void fill_scalars(const struct backend_program *program, const struct ste
         update_coefficients(&program->graph->groups[i], step, scalars->group[i]);
 }
 
-int exchange_fill(struct backend_program *program, int slot, const struct step_scalars *scalars,
-                  bool inputs, struct error *error)
+void exchange_fill_step(struct backend_program *program, int slot, const struct backend_step *step,
+                        const struct backend_data *data)
 {
-    const struct slot_layout layout = slot_layout(program);
     char *place = program->exchange.mapped + slot_offset(program, slot);
+    struct shader_scalars *scalars = (struct shader_scalars *)place;
 
-    fill_scalars(program, scalars, (struct shader_scalars *)place);
-    memset(place + layout.results, 0, sizeof(struct shader_results));
-    for (int i = 0; inputs && i < VULKAN_INPUTS; i++) {
+    fill_scalars(program, &step->scalars, scalars);
+    if (data)
+        data_scalars(data, &step->batch, scalars);
+    memset(place + exchange_layout(program).results, 0, sizeof(struct shader_results));
+}
+
+int exchange_fill_batch(struct backend_program *program, int turn, struct error *error)
+{
+    const struct exchange_layout layout = exchange_layout(program);
+    char *place = program->exchange.mapped + batch_offset(program, turn);
+
+    for (int i = 0; i < VULKAN_INPUTS; i++) {
         int32_t tensor = input_tensor(program->graph, i);
 
         if (tensor < 0 || !program->address[tensor])
@@ -117,6 +141,17 @@ int exchange_fill(struct backend_program *program, int slot, const struct step_s
         memcpy(place + layout.input[i], program->input[i], input_bytes(program, i));
     }
     return 0;
+}
+
+void exchange_record_scalars(struct recorder *recorder, int slot)
+{
+    const struct backend_program *program = recorder->program;
+    const VkBufferCopy copy = {.srcOffset = slot_offset(program, slot),
+                               .dstOffset = recorder->scalars - program->control.address,
+                               .size = scalars_bytes(program)};
+
+    program->device->library.CmdCopyBuffer(recorder->commands, program->exchange.buffer,
+                                           program->control.buffer, 1, &copy);
 }
 
 static void copy_input(struct recorder *recorder, int input, size_t offset)
@@ -132,14 +167,14 @@ static void copy_input(struct recorder *recorder, int input, size_t offset)
                                            program->buffer->memory.buffer, 1, &copy);
 }
 
-int exchange_record_inputs(struct recorder *recorder, int slot, struct error *error)
+int exchange_record_batch(struct recorder *recorder, int turn, struct error *error)
 {
     const struct backend_program *program = recorder->program;
-    const struct slot_layout layout = slot_layout(program);
+    const struct exchange_layout layout = exchange_layout(program);
     int r = 0;
 
     for (int i = 0; r == 0 && i < VULKAN_INPUTS; i++) {
-        const size_t offset = slot_offset(program, slot) + layout.input[i];
+        const size_t offset = batch_offset(program, turn) + layout.input[i];
         int32_t tensor = input_tensor(program->graph, i);
 
         if (tensor < 0 || !program->address[tensor])
@@ -151,35 +186,42 @@ int exchange_record_inputs(struct recorder *recorder, int slot, struct error *er
         else
             copy_input(recorder, i, offset);
     }
-    queue_barrier(program->device, recorder->commands);
     return r;
 }
 
-int exchange_collect(struct backend_program *program, int slot, struct error *error)
+/* Adds what a step has left to the metrics. */
+static void collect_step(struct backend_program *program, int slot, bool has_loss, int64_t step)
 {
-    struct vulkan_pending *pending = &program->pending[slot];
     struct step_metrics *metrics = &program->metrics;
     struct shader_results results;
-    int r;
 
-    if (!pending->waits)
-        return 0;
-    r = queue_wait(program->device, pending->submission, error);
-    if (r < 0)
-        return r;
-    pending->waits = false;
     memcpy(&results,
-           program->exchange.mapped + slot_offset(program, slot) + slot_layout(program).results,
+           program->exchange.mapped + slot_offset(program, slot) + exchange_layout(program).results,
            sizeof results);
     program->update_skipped = results.skipped;
-    if (!pending->has_loss)
-        return 0;
+    if (!has_loss)
+        return;
     metrics->loss_sum += (double)results.loss;
     metrics->samples += program->graph->batch;
     metrics->labels += results.labels;
     metrics->correct += results.correct;
     metrics->last_loss = (double)results.loss / (double)(results.labels ? results.labels : 1);
     if (!isfinite(results.loss) && !metrics->nonfinite_step)
-        metrics->nonfinite_step = pending->step;
+        metrics->nonfinite_step = step;
+}
+
+int exchange_collect(struct backend_program *program, int turn, struct error *error)
+{
+    struct vulkan_pending *pending = &program->pending[turn];
+    int r;
+
+    if (pending->count == 0)
+        return 0;
+    r = queue_wait(program->device, pending->submission, error);
+    if (r < 0)
+        return r;
+    for (int k = 0; k < pending->count; k++)
+        collect_step(program, turn * BACKEND_STEPS_MAX + k, pending->has_loss, pending->step[k]);
+    pending->count = 0;
     return 0;
 }

@@ -37,6 +37,7 @@
     FUNCTION(CreateBuffer)                \
     FUNCTION(CreateCommandPool)           \
     FUNCTION(CreateComputePipelines)      \
+    FUNCTION(CreatePipelineCache)         \
     FUNCTION(CreatePipelineLayout)        \
     FUNCTION(CreateSemaphore)             \
     FUNCTION(CreateShaderModule)          \
@@ -44,6 +45,7 @@
     FUNCTION(DestroyCommandPool)          \
     FUNCTION(DestroyDevice)               \
     FUNCTION(DestroyPipeline)             \
+    FUNCTION(DestroyPipelineCache)        \
     FUNCTION(DestroyPipelineLayout)       \
     FUNCTION(DestroySemaphore)            \
     FUNCTION(DestroyShaderModule)         \
@@ -54,7 +56,9 @@
     FUNCTION(GetBufferDeviceAddress)      \
     FUNCTION(GetBufferMemoryRequirements) \
     FUNCTION(GetDeviceQueue)              \
+    FUNCTION(GetPipelineCacheData)        \
     FUNCTION(MapMemory)                   \
+    FUNCTION(MergePipelineCaches)         \
     FUNCTION(QueueSubmit)                 \
     FUNCTION(WaitSemaphores)
 

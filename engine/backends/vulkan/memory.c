@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 
 /* The types of memory to be tried, the best first: sets of properties. */
@@ -113,6 +114,45 @@ void vulkan_memory_free(struct backend_device *device, struct vulkan_memory *mem
     if (memory->memory) /* which unmaps it */
         device->library.FreeMemory(device->device, memory->memory, NULL);
     *memory = (struct vulkan_memory){.buffer = VK_NULL_HANDLE};
+}
+
+/* Copies a piece through the staging memory. */
+static int copy_piece(struct backend_device *device, const struct vulkan_memory *memory,
+                      size_t offset, void *host, size_t bytes, bool write, struct error *error)
+{
+    const VkBufferCopy copy = {
+        .srcOffset = write ? 0 : offset, .dstOffset = write ? offset : 0, .size = bytes};
+    VkBuffer staging = device->staging.buffer;
+    VkCommandBuffer commands;
+    int r = queue_begin(device, false, &commands, error);
+
+    if (r < 0)
+        return r;
+    if (write)
+        memcpy(device->staging.mapped, host, bytes);
+    device->library.CmdCopyBuffer(commands, write ? staging : memory->buffer,
+                                  write ? memory->buffer : staging, 1, &copy);
+    r = queue_finish(device, commands, error);
+    if (r == 0 && !write)
+        memcpy(host, device->staging.mapped, bytes);
+    return r;
+}
+
+int vulkan_memory_copy(struct backend_device *device, const struct vulkan_memory *memory,
+                       size_t offset, void *host, size_t bytes, bool write, struct error *error)
+{
+    const size_t piece = device->staging.bytes;
+    int r = 0;
+
+    if (memory->mapped) {
+        memcpy(write ? memory->mapped + offset : host, write ? host : memory->mapped + offset,
+               bytes);
+        return 0;
+    }
+    for (size_t first = 0; r == 0 && first < bytes; first += piece)
+        r = copy_piece(device, memory, offset + first, (char *)host + first,
+                       bytes - first < piece ? bytes - first : piece, write, error);
+    return r;
 }
 
 static int clear(struct backend_device *device, const struct vulkan_memory *memory,

@@ -47,8 +47,9 @@ static int compile(struct backend_device *device, struct vulkan_pipeline *pipeli
     for (uint32_t i = 0; i < VULKAN_CONSTANTS; i++)
         entries[i] =
             (VkSpecializationMapEntry){i, i * (uint32_t)sizeof(uint32_t), sizeof(uint32_t)};
-    result = device->library.CreateComputePipelines(device->device, VK_NULL_HANDLE, 1, &info, NULL,
-                                                    &pipeline->pipeline);
+    result = device->library.CreateComputePipelines(device->device, device->cache.cache, 1, &info,
+                                                    NULL, &pipeline->pipeline);
+    device->cache.grown = true;
     return result == VK_SUCCESS ? 0
                                 : vulkan_fail(error, result, vulkan_shaders[pipeline->shader].name);
 }

@@ -98,13 +98,22 @@ static void size_program(struct backend_program *program)
     }
 }
 
+static size_t control_bytes(const struct backend_program *program)
+{
+    return sizeof(struct shader_control) + (size_t)program->square_count * sizeof(float[2]);
+}
+
+VkDeviceAddress program_scalars(const struct backend_program *program)
+{
+    return program->control.address + control_bytes(program);
+}
+
 static int create_control(struct backend_program *program, struct error *error)
 {
     program->square_count = update_squares(program->graph);
     return vulkan_memory_allocate(program->device,
-                                  sizeof(struct shader_control) +
-                                      (size_t)program->square_count * sizeof(float[2]),
-                                  false, &program->control, error);
+                                  control_bytes(program) + exchange_scalars_bytes(program), false,
+                                  &program->control, error);
 }
 
 int vulkan_program_prepare(struct backend_device *device, const struct graph *graph,
@@ -185,5 +194,5 @@ int vulkan_program_bind(struct backend_program *program, const struct memory_pla
     for (int32_t i = 0; i < graph->node_count; i++)
         if (program->workspace_bytes[i])
             program->workspace[i] = buffer->memory.address + placement->workspace_offset[i];
-    return 0;
+    return program_rehearse(program, error);
 }

@@ -44,8 +44,8 @@ void queue_discard(struct backend_device *device, VkCommandBuffer commands)
         device->library.FreeCommandBuffers(device->device, device->commands, 1, &commands);
 }
 
-int queue_submit(struct backend_device *device, VkCommandBuffer commands, uint64_t *submission,
-                 struct error *error)
+int queue_submit(struct backend_device *device, const VkCommandBuffer *commands, int count,
+                 uint64_t *submission, struct error *error)
 {
     const uint64_t value = device->submitted + 1;
     const VkTimelineSemaphoreSubmitInfo timeline = {
@@ -54,8 +54,8 @@ int queue_submit(struct backend_device *device, VkCommandBuffer commands, uint64
         .pSignalSemaphoreValues = &value};
     const VkSubmitInfo submit = {.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO,
                                  .pNext = &timeline,
-                                 .commandBufferCount = 1,
-                                 .pCommandBuffers = &commands,
+                                 .commandBufferCount = (uint32_t)count,
+                                 .pCommandBuffers = commands,
                                  .signalSemaphoreCount = 1,
                                  .pSignalSemaphores = &device->timeline};
     VkResult result = device->library.QueueSubmit(device->queue, 1, &submit, VK_NULL_HANDLE);
@@ -83,7 +83,7 @@ int queue_finish(struct backend_device *device, VkCommandBuffer commands, struct
     int r = queue_end(device, commands, error);
 
     if (r == 0)
-        r = queue_submit(device, commands, &submission, error);
+        r = queue_submit(device, &commands, 1, &submission, error);
     if (r == 0)
         r = queue_wait(device, submission, error);
     queue_discard(device, commands);

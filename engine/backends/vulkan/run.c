@@ -1,5 +1,6 @@
-/* run.c: runs programs. The work of each kind of run is recorded once for each slot, when it first
- * occurs; what changes from step to step is in the slot (exchange.c). */
+/* run.c: runs programs. The work of each kind of step is recorded once for each slot, when it first
+ * occurs; what changes from step to step is in the slot (exchange.c). The steps of a launch are
+ * submitted together. */
 #include "engine/backends/vulkan/vulkan.h"
 
 #include <errno.h>
@@ -36,20 +37,37 @@ static int record_nodes(struct recorder *recorder, struct error *error)
     return r;
 }
 
-static int record_run(struct backend_program *program, const struct vulkan_run_kind *kind, int slot,
-                      VkCommandBuffer *commands, struct error *error)
+/* Records what a step reads: its scalars and its batch. */
+static int record_arrivals(struct recorder *recorder, int slot, struct error *error)
+{
+    const struct vulkan_run_kind *kind = &recorder->kind;
+    struct backend_device *device = recorder->program->device;
+    int r = 0;
+
+    exchange_record_scalars(recorder, slot);
+    if (kind->phases & PROGRAM_FORWARD && !kind->data)
+        r = exchange_record_batch(recorder, slot / BACKEND_STEPS_MAX, error);
+    queue_barrier(device, recorder->commands);
+    if (r == 0 && kind->phases & PROGRAM_FORWARD && kind->data) {
+        r = data_record_batch(recorder, kind->data, kind->augmented, error);
+        queue_barrier(device, recorder->commands);
+    }
+    return r;
+}
+
+static int record_step(struct backend_program *program, const struct vulkan_run_kind *kind,
+                       int slot, VkCommandBuffer *commands, struct error *error)
 {
     struct recorder recorder = {.program = program,
                                 .kind = *kind,
-                                .scalars = exchange_scalars(program, slot),
+                                .scalars = program_scalars(program),
                                 .results = exchange_results(program, slot)};
     int r = queue_begin(program->device, true, commands, error);
 
     if (r < 0)
         return r;
     recorder.commands = *commands;
-    if (kind->phases & PROGRAM_FORWARD)
-        r = exchange_record_inputs(&recorder, slot, error);
+    r = record_arrivals(&recorder, slot, error);
     if (r == 0)
         r = record_nodes(&recorder, error);
     if (r == 0)
@@ -62,14 +80,37 @@ static int record_run(struct backend_program *program, const struct vulkan_run_k
     return r;
 }
 
+int program_rehearse(struct backend_program *program, struct error *error)
+{
+    struct recorder recorder = {.program = program,
+                                .kind = {.phases = PROGRAM_STEP},
+                                .scalars = program_scalars(program),
+                                .results = exchange_results(program, 0),
+                                .rehearses = true};
+    int r;
+
+    if (!program->device->measures)
+        return 0;
+    r = queue_begin(program->device, false, &recorder.commands, error);
+    if (r < 0)
+        return r;
+    r = record_nodes(&recorder, error);
+    free(recorder.ranges);
+    queue_discard(program->device, recorder.commands);
+    return r;
+}
+
+static bool is_same_kind(const struct vulkan_run_kind *a, const struct vulkan_run_kind *b)
+{
+    return a->phases == b->phases && a->accumulate == b->accumulate &&
+           a->sums_squares == b->sums_squares && a->data == b->data && a->augmented == b->augmented;
+}
+
 static int find_capture(struct backend_program *program, const struct vulkan_run_kind *kind,
                         struct vulkan_capture **found, struct error *error)
 {
     for (int i = 0; i < program->capture_count; i++) {
-        const struct vulkan_run_kind *other = &program->captures[i].kind;
-
-        if (other->phases == kind->phases && other->accumulate == kind->accumulate &&
-            other->sums_squares == kind->sums_squares) {
+        if (is_same_kind(&program->captures[i].kind, kind)) {
             *found = &program->captures[i];
             return 0;
         }
@@ -82,41 +123,81 @@ static int find_capture(struct backend_program *program, const struct vulkan_run
     return 0;
 }
 
+/* The commands of a step, recorded if there are none yet, which *recorded then says. */
+static int find_commands(struct backend_program *program, const struct backend_data *data,
+                         const struct backend_step *step, int slot, VkCommandBuffer *commands,
+                         bool *recorded, struct error *error)
+{
+    const struct vulkan_run_kind kind = {.phases = step->phases,
+                                         .accumulate = step->scalars.accumulate,
+                                         .sums_squares = step->scalars.clip_norm > 0 ||
+                                                         step->scalars.loss_scale > 0,
+                                         .data = data,
+                                         .augmented = data && step->batch.augmented};
+    struct vulkan_capture *capture = NULL;
+    int r = find_capture(program, &kind, &capture, error);
+
+    if (r == 0 && !capture->commands[slot]) {
+        *recorded = true;
+        r = record_step(program, &kind, slot, &capture->commands[slot], error);
+    }
+    if (r == 0)
+        *commands = capture->commands[slot];
+    return r;
+}
+
+/* Submits all steps at once. */
+static int run_steps(struct backend_program *program, const struct backend_data *data,
+                     const struct backend_step *steps, int count, struct error *error)
+{
+    const int turn = program->turn, first = turn * BACKEND_STEPS_MAX;
+    struct vulkan_pending *pending = &program->pending[turn];
+    VkCommandBuffer commands[BACKEND_STEPS_MAX];
+    bool recorded = false;
+    int r = exchange_collect(program, turn, error);
+
+    for (int k = 0; r == 0 && k < count; k++) {
+        r = find_commands(program, data, &steps[k], first + k, &commands[k], &recorded, error);
+        exchange_fill_step(program, first + k, &steps[k], data);
+        pending->step[k] = steps[k].scalars.step;
+    }
+    if (r == 0 && !data && steps->phases & PROGRAM_FORWARD)
+        r = exchange_fill_batch(program, turn, error);
+    if (r == 0)
+        r = queue_submit(program->device, commands, count, &pending->submission, error);
+    if (r < 0)
+        return r;
+    pending->count = count;
+    pending->has_loss = steps->phases & PROGRAM_FORWARD && program->has_loss;
+    program->turn = (turn + 1) % VULKAN_TURNS;
+    if (!recorded) /* no step like these needs further pipelines */
+        pipeline_cache_save(program->device);
+    return 0;
+}
+
 int vulkan_program_run(struct backend_program *program, unsigned phases,
                        const struct step_scalars *scalars, struct error *error)
 {
-    const struct vulkan_run_kind kind = {.phases = phases,
-                                         .accumulate = scalars->accumulate,
-                                         .sums_squares =
-                                             scalars->clip_norm > 0 || scalars->loss_scale > 0};
-    int slot = program->slot;
-    struct vulkan_pending *pending = &program->pending[slot];
-    struct vulkan_capture *capture = NULL;
-    int r = exchange_collect(program, slot, error);
+    const struct backend_step step = {.scalars = *scalars, .phases = phases};
 
-    if (r == 0)
-        r = find_capture(program, &kind, &capture, error);
-    if (r == 0 && !capture->commands[slot])
-        r = record_run(program, &kind, slot, &capture->commands[slot], error);
-    if (r == 0)
-        r = exchange_fill(program, slot, scalars, phases & PROGRAM_FORWARD, error);
-    if (r == 0)
-        r = queue_submit(program->device, capture->commands[slot], &pending->submission, error);
-    if (r < 0)
-        return r;
-    pending->waits = true;
-    pending->has_loss = phases & PROGRAM_FORWARD && program->has_loss;
-    pending->step = scalars->step;
-    program->slot = (slot + 1) % VULKAN_SLOTS;
-    return 0;
+    return run_steps(program, NULL, &step, 1, error);
+}
+
+int vulkan_program_run_steps(struct backend_program *program, struct backend_data *data,
+                             const struct backend_step *steps, int count, struct error *error)
+{
+    if (count < 1 || count > BACKEND_STEPS_MAX)
+        return error_set(error, -EINVAL, "%d steps in one launch; there may be 1 to %d", count,
+                         BACKEND_STEPS_MAX);
+    return run_steps(program, data, steps, count, error);
 }
 
 int program_collect(struct backend_program *program, struct error *error)
 {
     int r = 0;
 
-    for (int i = 0; r == 0 && i < VULKAN_SLOTS; i++) /* the oldest first */
-        r = exchange_collect(program, (program->slot + i) % VULKAN_SLOTS, error);
+    for (int i = 0; r == 0 && i < VULKAN_TURNS; i++) /* the oldest first */
+        r = exchange_collect(program, (program->turn + i) % VULKAN_TURNS, error);
     return r;
 }
 

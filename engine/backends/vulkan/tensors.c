@@ -5,29 +5,6 @@
 #include <errno.h>
 #include <string.h>
 
-/* Copies a piece through the staging memory. */
-static int copy_piece(struct backend_program *program, VkDeviceSize offset, void *canonical,
-                      size_t bytes, bool write, struct error *error)
-{
-    struct backend_device *device = program->device;
-    const VkBufferCopy copy = {
-        .srcOffset = write ? 0 : offset, .dstOffset = write ? offset : 0, .size = bytes};
-    VkBuffer arena = program->buffer->memory.buffer, staging = device->staging.buffer;
-    VkCommandBuffer commands;
-    int r = queue_begin(device, false, &commands, error);
-
-    if (r < 0)
-        return r;
-    if (write)
-        memcpy(device->staging.mapped, canonical, bytes);
-    device->library.CmdCopyBuffer(commands, write ? staging : arena, write ? arena : staging, 1,
-                                  &copy);
-    r = queue_finish(device, commands, error);
-    if (r == 0 && !write)
-        memcpy(canonical, device->staging.mapped, bytes);
-    return r;
-}
-
 /* Converts a piece of a tensor of 16 bits, from element `first` on, in the staging memory. */
 static int convert_piece(struct backend_program *program, int32_t tensor, int64_t first,
                          float *canonical, int64_t count, bool write, struct error *error)
@@ -72,8 +49,6 @@ static int copy_tensor(struct backend_program *program, int32_t tensor, void *ca
 {
     const struct graph_tensor *t = &program->graph->tensors[tensor];
     size_t bytes = (size_t)program_elements(program, tensor) * tensor_type_bytes(t->type);
-    size_t piece = program->device->staging.bytes;
-    VkDeviceSize offset;
     int r = program_collect(program, error);
 
     if (r < 0)
@@ -82,19 +57,11 @@ static int copy_tensor(struct backend_program *program, int32_t tensor, void *ca
         return error_set(error, -EINVAL, "the tensor %s has no place on the device", t->name);
     if (program_is_half(program, tensor))
         return convert_tensor(program, tensor, canonical, write, error);
-    offset = program->address[tensor] - program->buffer->memory.address;
-    if (program->buffer->memory.mapped) {
-        char *place = program->buffer->memory.mapped + offset;
-
-        r = queue_wait(program->device, program->device->submitted, error); /* of other programs */
-        if (r == 0)
-            memcpy(write ? place : canonical, write ? canonical : place, bytes);
-        return r;
-    }
-    for (size_t first = 0; r == 0 && first < bytes; first += piece)
-        r = copy_piece(program, offset + first, (char *)canonical + first,
-                       bytes - first < piece ? bytes - first : piece, write, error);
-    return r;
+    r = queue_wait(program->device, program->device->submitted, error); /* of other programs */
+    return r < 0 ? r
+                 : vulkan_memory_copy(program->device, &program->buffer->memory,
+                                      program->address[tensor] - program->buffer->memory.address,
+                                      canonical, bytes, write, error);
 }
 
 int vulkan_tensor_write(struct backend_program *program, int32_t tensor, const void *canonical,

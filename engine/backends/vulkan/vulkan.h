@@ -6,6 +6,7 @@
 #pragma once
 
 #include "engine/backends/backend.h"
+#include "engine/backends/choice_table.h"
 #include "engine/backends/update_rule.h"
 #include "engine/backends/vulkan/library.h"
 #include "engine/backends/vulkan/shaders/shared.h"
@@ -15,8 +16,9 @@
 #include <stdint.h>
 
 enum {
-    VULKAN_SLOTS = 2, /* runs under way: the host prepares one while the device does another */
-    VULKAN_PUSH_BYTES = 128,  /* of push constants, which every device has */
+    VULKAN_TURNS = 2, /* launches under way: the host prepares one while the device does another */
+    VULKAN_SLOTS = VULKAN_TURNS * BACKEND_STEPS_MAX, /* their steps, turn by turn */
+    VULKAN_PUSH_BYTES = 128,                         /* of push constants, which every device has */
     VULKAN_CONSTANTS_MAX = 8, /* specialization constants that a launch sets */
     VULKAN_CONSTANTS,         /* these, and CONSTANT_TYPES of shared.h */
     VULKAN_CAPTURES_MAX = 16, /* kinds of runs of a program */
@@ -59,6 +61,13 @@ struct vulkan_pipeline {
     VkPipeline pipeline;
 };
 
+/* What the driver has compiled, for later processes: pipeline_cache.c. */
+struct vulkan_pipeline_cache {
+    VkPipelineCache cache;
+    char *path; /* of the file, owned; NULL: nothing is kept */
+    bool grown; /* by a pipeline that the file may lack */
+};
+
 struct backend_device {
     struct vulkan_library library;
     VkInstance instance;
@@ -71,6 +80,11 @@ struct backend_device {
     VkShaderModule modules[SHADER_COUNT][VARIANT_COUNT]; /* made when first used */
     struct vulkan_pipeline *pipelines;                   /* owned */
     int pipeline_count, pipeline_capacity;
+    struct vulkan_pipeline_cache cache;
+    /* tiles of products: product.c */
+    struct choice_table *choices;
+    bool measures;        /* which tile is the fastest */
+    char tile[16];        /* that is taken where it can be; "": none */
     VkSemaphore timeline; /* counts submissions that are done */
     uint64_t submitted;
     struct vulkan_memory
@@ -92,10 +106,12 @@ struct backend_buffer {
     void *host;
 };
 
-/* How a run differs from others of the program: each kind is recorded once for each slot. */
+/* How a step differs from others of the program: each kind is recorded once for each slot. */
 struct vulkan_run_kind {
     unsigned phases;
     bool accumulate, sums_squares;
+    const struct backend_data *data; /* of which the device makes the batch; NULL: the host does */
+    bool augmented;
 };
 
 struct vulkan_capture {
@@ -103,11 +119,12 @@ struct vulkan_capture {
     VkCommandBuffer commands[VULKAN_SLOTS];
 };
 
-/* What the host keeps of a run until its results are read. */
+/* What the host keeps of a launch until its results are read. */
 struct vulkan_pending {
-    bool waits, has_loss;
+    int count;           /* of its steps; 0: there is none */
     uint64_t submission; /* it is done when the timeline has this value */
-    int64_t step;
+    bool has_loss;
+    int64_t step[BACKEND_STEPS_MAX];
 };
 
 struct backend_program {
@@ -120,14 +137,14 @@ struct backend_program {
     size_t *workspace_bytes;
     VkDeviceAddress *workspace;
     struct backend_buffer *buffer;
-    struct vulkan_memory exchange; /* what host and device exchange in each run: exchange.c */
-    struct vulkan_memory control;  /* struct shader_control */
+    struct vulkan_memory exchange; /* what host and device exchange in each launch: exchange.c */
+    struct vulkan_memory control;  /* struct shader_control, and the scalars of the present step */
     int32_t square_count;          /* of its partial sums */
     const void *input[VULKAN_INPUTS];
     struct vulkan_capture captures[VULKAN_CAPTURES_MAX];
     int capture_count;
-    struct vulkan_pending pending[VULKAN_SLOTS];
-    int slot; /* of the next run */
+    struct vulkan_pending pending[VULKAN_TURNS];
+    int turn; /* of the next launch */
     bool update_skipped, has_loss;
     struct step_metrics metrics;
 };
@@ -137,11 +154,13 @@ struct recorder {
     struct backend_program *program;
     struct vulkan_run_kind kind;
     VkCommandBuffer commands;
-    VkDeviceAddress scalars, results; /* of the slot: struct shader_scalars, shader_results */
+    VkDeviceAddress scalars, results; /* of the step: struct shader_scalars, shader_results */
     /* what was read and written since the last barrier */
     struct recorded_range *ranges; /* owned */
     int range_count, range_capacity;
     int node_first; /* the first range of the present node */
+    /* nothing in the arena counts yet, and what is recorded will not run */
+    bool rehearses;
 };
 
 /* Records the work of a node. */
@@ -152,6 +171,8 @@ typedef int vulkan_operator(struct recorder *recorder, int32_t node, struct erro
 int vulkan_device_open(const struct backend_device_config *config, struct backend_device **device,
                        struct error *error);
 void vulkan_device_close(struct backend_device *device);
+int vulkan_device_enter(struct backend_device *device, const char *cache_folder,
+                        struct error *error);
 void vulkan_device_describe(struct backend_device *device, struct backend_device_info *info);
 uint64_t vulkan_device_memory_used(struct backend_device *device);
 /* Whether the device uses the machine's memory, as integrated GPUs and drivers in software do. */
@@ -180,6 +201,10 @@ int vulkan_devices_find(struct backend_found_device *devices, int limit, struct 
 int vulkan_memory_allocate(struct backend_device *device, size_t bytes, bool on_host,
                            struct vulkan_memory *memory, struct error *error);
 void vulkan_memory_free(struct backend_device *device, struct vulkan_memory *memory);
+/* Copies bytes from the host, with `write`, or to it. Where the host addresses the memory it does
+ * not wait for what the device does there. */
+int vulkan_memory_copy(struct backend_device *device, const struct vulkan_memory *memory,
+                       size_t offset, void *host, size_t bytes, bool write, struct error *error);
 int vulkan_buffer_create(struct backend_device *device, size_t bytes,
                          struct backend_buffer **buffer, struct error *error);
 void vulkan_buffer_free(struct backend_buffer *buffer);
@@ -193,9 +218,10 @@ int queue_begin(struct backend_device *device, bool again, VkCommandBuffer *comm
 /* Ends commands that queue_begin() began. They are freed by queue_discard(). */
 int queue_end(struct backend_device *device, VkCommandBuffer commands, struct error *error);
 void queue_discard(struct backend_device *device, VkCommandBuffer commands);
-/* Submits commands; *submission is what queue_wait() waits for. */
-int queue_submit(struct backend_device *device, VkCommandBuffer commands, uint64_t *submission,
-                 struct error *error);
+/* Submits commands at once, to be done in their order; *submission is what queue_wait() waits for.
+ */
+int queue_submit(struct backend_device *device, const VkCommandBuffer *commands, int count,
+                 uint64_t *submission, struct error *error);
 int queue_wait(struct backend_device *device, uint64_t submission, struct error *error);
 /* Ends and submits commands, waits until they are done, and frees them. */
 int queue_finish(struct backend_device *device, VkCommandBuffer commands, struct error *error);
@@ -211,6 +237,18 @@ int pipeline_find(struct backend_device *device, enum vulkan_shader shader,
                   struct error *error);
 void pipelines_free(struct backend_device *device);
 
+/* ---- pipeline_cache.c ---- */
+
+/* Makes the cache that pipelines are compiled with, of what the folder has; NULL: nothing is kept.
+ * No file, or one that cannot be used, is no error. */
+int pipeline_cache_open(struct backend_device *device, const char *folder, struct error *error);
+/* Takes another folder, with what it has; NULL: no change. */
+int pipeline_cache_keep(struct backend_device *device, const char *folder, struct error *error);
+/* Writes the file if pipelines have been compiled since then that it lacks. */
+void pipeline_cache_save(struct backend_device *device);
+/* Saves it, too. */
+void pipeline_cache_close(struct backend_device *device);
+
 /* ---- program.c ---- */
 
 bool vulkan_supports(struct backend_device *device, const struct graph *graph,
@@ -222,6 +260,9 @@ void vulkan_program_free(struct backend_program *program);
 void vulkan_program_memory(const struct backend_program *program, struct memory_request *request);
 int vulkan_program_bind(struct backend_program *program, const struct memory_placement *placement,
                         struct backend_buffer *buffer, struct error *error);
+
+/* Where a step's scalars are while it runs: struct shader_scalars. */
+VkDeviceAddress program_scalars(const struct backend_program *program);
 
 static inline int64_t program_elements(const struct backend_program *program, int32_t tensor)
 {
@@ -262,21 +303,45 @@ bool types_support(const struct backend_device *device, enum tensor_type type, c
 unsigned types_of_device(const struct backend_device *device);
 void types_choose(struct backend_program *program);
 
-/* ---- exchange.c: scalars, batches and results of a run ---- */
+/* ---- exchange.c: scalars, batches and results of a launch ---- */
 
 /* Allocates the slots. */
 int exchange_create(struct backend_program *program, struct error *error);
-VkDeviceAddress exchange_scalars(const struct backend_program *program, int slot);
+/* Bytes of a step's scalars. */
+size_t exchange_scalars_bytes(const struct backend_program *program);
 VkDeviceAddress exchange_results(const struct backend_program *program, int slot);
 /* What loss_numbers() has. */
 VkDeviceAddress exchange_numbers(const struct backend_program *program);
-/* Fills in a slot: the step's scalars and, with `inputs`, its batch. */
-int exchange_fill(struct backend_program *program, int slot, const struct step_scalars *scalars,
-                  bool inputs, struct error *error);
-/* Records the copies of the slot's batch to where the nodes read it. */
-int exchange_record_inputs(struct recorder *recorder, int slot, struct error *error);
-/* Waits for the slot's run, if there is one, and adds its results to the metrics. */
-int exchange_collect(struct backend_program *program, int slot, struct error *error);
+/* Fills in what a step reads; `data`: of which the device makes its batch, or NULL. */
+void exchange_fill_step(struct backend_program *program, int slot, const struct backend_step *step,
+                        const struct backend_data *data);
+/* Fills in the batch of a launch of one step. */
+int exchange_fill_batch(struct backend_program *program, int turn, struct error *error);
+/* Record the copies of scalars and batches to where the nodes read them. */
+void exchange_record_scalars(struct recorder *recorder, int slot);
+int exchange_record_batch(struct recorder *recorder, int turn, struct error *error);
+/* Waits for the turn's launch, if there is one, and adds its results to the metrics. */
+int exchange_collect(struct backend_program *program, int turn, struct error *error);
+
+/* ---- data.c: data in the device's memory ---- */
+
+size_t vulkan_data_bytes(struct backend_device *device, const struct backend_data_config *config);
+int vulkan_data_create(struct backend_device *device, const struct backend_data_config *config,
+                       struct backend_buffer *buffer, size_t offset, struct backend_data **data,
+                       struct error *error);
+void vulkan_data_free(struct backend_data *data);
+int vulkan_data_write(struct backend_data *data, int64_t first, int64_t count, const void *elements,
+                      struct error *error);
+int vulkan_data_write_targets(struct backend_data *data, int64_t first, int64_t count,
+                              const void *targets, struct error *error);
+int vulkan_data_write_order(struct backend_data *data, int64_t first, int64_t count,
+                            const uint32_t *indices, struct error *error);
+/* Fills in what the making of a batch reads. */
+void data_scalars(const struct backend_data *data, const struct backend_batch *batch,
+                  struct shader_scalars *scalars);
+/* Records the making of a batch, to where the nodes read it. */
+int data_record_batch(struct recorder *recorder, const struct backend_data *data, bool augmented,
+                      struct error *error);
 
 /* ---- tensors.c ---- */
 
@@ -312,10 +377,14 @@ int64_t record_groups(int64_t count, uint32_t workgroup);
 
 /* ---- run.c ---- */
 
+/* Lets the nodes choose between ways: the program has been bound, and the arena holds nothing. */
+int program_rehearse(struct backend_program *program, struct error *error);
 int vulkan_program_set_input(struct backend_program *program, int32_t tensor, const void *canonical,
                              struct error *error);
 int vulkan_program_run(struct backend_program *program, unsigned phases,
                        const struct step_scalars *scalars, struct error *error);
+int vulkan_program_run_steps(struct backend_program *program, struct backend_data *data,
+                             const struct backend_step *steps, int count, struct error *error);
 bool vulkan_program_update_skipped(struct backend_program *program);
 void vulkan_program_reset_metrics(struct backend_program *program);
 void vulkan_program_read_metrics(struct backend_program *program, struct step_metrics *metrics);

@@ -26,6 +26,8 @@ layout(buffer_reference, scalar, buffer_reference_align = 4) readonly buffer Sca
     uint seed[2], batch[2];
     float loss_factor, unscale, clip_norm, clip_value, average_share;
     int finite_alone;
+    uint first, epoch;
+    float share, soft_low, soft_own, soft_other;
     float group[];
 };
 layout(buffer_reference, scalar, buffer_reference_align = 4) buffer Results

@@ -1,18 +1,17 @@
 #version 460
 #extension GL_GOOGLE_include_directive : require
 /* product.comp: c = alpha a b + bias + beta d for matrices a [M, K] and b [K, N], whose strides say
- * how they lie; d lies as c does. A workgroup has a tile of c. It loads what the tile needs of both
- * operands in pieces of K, and each of its 16 x 16 invocations adds up a part of the tile in
- * registers: first FOLD numbers, then the sums of these, so that a long K costs no accuracy. */
+ * how they lie; d lies as c does. A workgroup has a tile of c. It takes what the tile needs of both
+ * operands through shared memory, in pieces of K: while it multiplies one piece it loads the next
+ * one into registers. Each of its 16 x 16 invocations adds up a part of the tile in registers:
+ * first PRODUCT_FOLD numbers, then the sums of these, so that a long K costs no accuracy. In which order
+ * numbers are added does not depend on the tile. */
 #include "common.glsl"
 
 layout(constant_id = 1) const uint TILE_M = 64;
 layout(constant_id = 2) const uint TILE_N = 64;
-layout(constant_id = 3) const uint TILE_K = 16;
-layout(constant_id = 4) const uint A_ALONG_K = 1; /* neighbours of a row of a lie side by side */
-layout(constant_id = 5) const uint B_ALONG_K = 0; /* neighbours of a column of b do */
-layout(constant_id = 6) const uint HAS_BIAS = 0;  /* one number for each column of c */
-layout(constant_id = 7) const uint HAS_ADDEND = 0; /* d, which may be c itself */
+layout(constant_id = 3) const uint TILE_K = 16; /* TILE_M TILE_K is a multiple of 256; so with N */
+layout(constant_id = 4) const uint FLAGS = 0;   /* PRODUCT_... */
 
 layout(push_constant, scalar) uniform Push
 {
@@ -26,34 +25,70 @@ layout(push_constant, scalar) uniform Push
 TYPED(a, 0) TYPED(b, 1) TYPED(c, 3)
 
 const uint SIDE = 16;
-const uint FOLD = 512; /* a multiple of TILE_K */
 const uint PART_M = TILE_M / SIDE, PART_N = TILE_N / SIDE;
+/* rows of a piece; four numbers more, so that those that are written side by side meet different
+ * banks, and fours stay aligned */
+const uint ROW_M = TILE_M + 4, ROW_N = TILE_N + 4;
+const uint LOADS_A = TILE_M * TILE_K / (SIDE * SIDE), LOADS_B = TILE_N * TILE_K / (SIDE * SIDE);
 
-shared float tile_a[TILE_K * TILE_M];
-shared float tile_b[TILE_K * TILE_N];
+shared float tile_a[TILE_K * ROW_M];
+shared float tile_b[TILE_K * ROW_N];
+float next_a[LOADS_A], next_b[LOADS_B];
 
-void load_tiles(uint first_m, uint first_n, uint first_k)
+bool has(uint flag)
 {
-    const uint own = gl_LocalInvocationID.x;
+    return (FLAGS & flag) != 0;
+}
 
-    for (uint i = own; i < TILE_M * TILE_K; i += SIDE * SIDE) {
-        const uint row = A_ALONG_K != 0 ? i / TILE_K : i % TILE_M;
-        const uint depth = A_ALONG_K != 0 ? i % TILE_K : i / TILE_M;
-        const uint at_m = first_m + row, at_k = first_k + depth;
+/* The place in a tile, and in K, of an invocation's load: neighbours load what lies side by side. */
+uvec2 place_of_load(uint load, uint extent, bool along_k)
+{
+    const uint i = gl_LocalInvocationID.x + load * SIDE * SIDE;
 
-        tile_a[depth * TILE_M + row] =
-            at_m < m && at_k < k ? GET(a, gl_WorkGroupID.z * a_batch + at_m * a_m + at_k * a_k)
-                                 : 0.0;
+    return along_k ? uvec2(i / TILE_K, i % TILE_K) : uvec2(i % extent, i / extent);
+}
+
+void fetch_pieces(uint first_m, uint first_n, uint first_k)
+{
+    [[unroll]] for (uint load = 0; load < LOADS_A; load++) {
+        const uvec2 at = place_of_load(load, TILE_M, has(PRODUCT_A_ALONG_K));
+        const uint at_m = first_m + at.x, at_k = first_k + at.y;
+
+        next_a[load] = at_m < m && at_k < k
+                           ? GET(a, gl_WorkGroupID.z * a_batch + at_m * a_m + at_k * a_k)
+                           : 0.0;
     }
-    for (uint i = own; i < TILE_N * TILE_K; i += SIDE * SIDE) {
-        const uint column = B_ALONG_K != 0 ? i / TILE_K : i % TILE_N;
-        const uint depth = B_ALONG_K != 0 ? i % TILE_K : i / TILE_N;
-        const uint at_n = first_n + column, at_k = first_k + depth;
+    [[unroll]] for (uint load = 0; load < LOADS_B; load++) {
+        const uvec2 at = place_of_load(load, TILE_N, has(PRODUCT_B_ALONG_K));
+        const uint at_n = first_n + at.x, at_k = first_k + at.y;
 
-        tile_b[depth * TILE_N + column] =
-            at_n < n && at_k < k ? GET(b, gl_WorkGroupID.z * b_batch + at_k * b_k + at_n * b_n)
-                                 : 0.0;
+        next_b[load] = at_n < n && at_k < k
+                           ? GET(b, gl_WorkGroupID.z * b_batch + at_k * b_k + at_n * b_n)
+                           : 0.0;
     }
+}
+
+void store_pieces()
+{
+    [[unroll]] for (uint load = 0; load < LOADS_A; load++) {
+        const uvec2 at = place_of_load(load, TILE_M, has(PRODUCT_A_ALONG_K));
+
+        tile_a[at.y * ROW_M + at.x] = next_a[load];
+    }
+    [[unroll]] for (uint load = 0; load < LOADS_B; load++) {
+        const uvec2 at = place_of_load(load, TILE_N, has(PRODUCT_B_ALONG_K));
+
+        tile_b[at.y * ROW_N + at.x] = next_b[load];
+    }
+}
+
+/* The place in a tile of an invocation's i-th of `parts` numbers along an axis. Up to four lie side
+ * by side, which compilers read at once. */
+uint place_of_part(uint own, uint i, uint parts)
+{
+    const uint together = min(parts, 4);
+
+    return i / together * together * SIDE + own * together + i % together;
 }
 
 void main()
@@ -64,36 +99,40 @@ void main()
 
     [[unroll]] for (uint i = 0; i < PART_M * PART_N; i++)
         sum[i] = total[i] = 0.0;
+    fetch_pieces(first_m, first_n, 0);
     for (uint first_k = 0; first_k < k; first_k += TILE_K) {
-        load_tiles(first_m, first_n, first_k);
+        store_pieces();
         barrier();
+        if (first_k + TILE_K < k)
+            fetch_pieces(first_m, first_n, first_k + TILE_K);
         [[unroll]] for (uint depth = 0; depth < TILE_K; depth++) {
             float left[PART_M];
 
             [[unroll]] for (uint i = 0; i < PART_M; i++)
-                left[i] = tile_a[depth * TILE_M + row + i * SIDE];
+                left[i] = tile_a[depth * ROW_M + place_of_part(row, i, PART_M)];
             [[unroll]] for (uint j = 0; j < PART_N; j++) {
-                const float right = tile_b[depth * TILE_N + column + j * SIDE];
+                const float right = tile_b[depth * ROW_N + place_of_part(column, j, PART_N)];
 
                 [[unroll]] for (uint i = 0; i < PART_M; i++)
                     sum[i * PART_N + j] += left[i] * right;
             }
         }
         barrier();
-        if ((first_k + TILE_K) % FOLD == 0)
+        if (has(PRODUCT_FOLDS) && (first_k + TILE_K) % PRODUCT_FOLD == 0)
             [[unroll]] for (uint i = 0; i < PART_M * PART_N; i++) {
                 total[i] += sum[i];
                 sum[i] = 0.0;
             }
     }
-    for (uint i = 0; i < PART_M; i++)
-        for (uint j = 0; j < PART_N; j++) {
-            const uint at_m = first_m + row + i * SIDE, at_n = first_n + column + j * SIDE;
+    [[unroll]] for (uint i = 0; i < PART_M; i++)
+        [[unroll]] for (uint j = 0; j < PART_N; j++) {
+            const uint at_m = first_m + place_of_part(row, i, PART_M);
+            const uint at_n = first_n + place_of_part(column, j, PART_N);
             const uint place = gl_WorkGroupID.z * c_batch + at_m * c_m + at_n;
 
             if (at_m < m && at_n < n)
                 PUT(c, place, alpha * (total[i * PART_N + j] + sum[i * PART_N + j]) +
-                              (HAS_BIAS != 0 ? bias.at[at_n] : 0.0) +
-                              (HAS_ADDEND != 0 ? beta * d.at[place] : 0.0));
+                              (has(PRODUCT_BIAS) ? bias.at[at_n] : 0.0) +
+                              (has(PRODUCT_ADDEND) ? beta * d.at[place] : 0.0));
         }
 }

@@ -64,6 +64,29 @@
 #define SCAN_RESULTS 1
 #define SCAN_GRADIENTS 2
 
+/* batch.comp: how raw elements are stored (enum backend_element), what is done with them, and
+ * base/philox.h's stream of the draws */
+#define BATCH_UINT8 0
+#define BATCH_FLOAT32 1
+#define BATCH_INT32 2
+#define BATCH_SYMBOLS 1    /* as they are */
+#define BATCH_MOVES 2      /* crops, flips or holes */
+#define BATCH_FLIPS 4      /* flips among them */
+#define BATCH_MIXES 8      /* MixUp */
+#define BATCH_SOFT 16      /* targets are probabilities */
+#define BATCH_HAS_TARGET 32
+#define BATCH_BY_CHANNEL 64 /* means and factors by channel, or by place in the sample */
+#define BATCH_BY_PIXEL 128
+#define BATCH_STREAM 5
+
+/* product.comp: how the operands lie, and what the result has beside the product */
+#define PRODUCT_A_ALONG_K 1 /* neighbours of a row of a lie side by side */
+#define PRODUCT_B_ALONG_K 2 /* neighbours of a column of b do */
+#define PRODUCT_BIAS 4      /* one number for each column of c */
+#define PRODUCT_ADDEND 8    /* d, which may be c itself */
+#define PRODUCT_FOLDS 16    /* K is longer than PRODUCT_FOLD */
+#define PRODUCT_FOLD 512
+
 /* gradient_norm.comp: the most workgroups for one parameter */
 #define SQUARES_GROUPS_MAX 64
 
@@ -81,6 +104,10 @@ struct shader_scalars {
     float clip_value;     /* INFINITY: none */
     float average_share;  /* of a moving average: 1 - decay */
     int32_t finite_alone; /* an update with a gradient that is not finite changes nothing */
+    /* of a batch that the device makes: struct backend_batch, and the probabilities of a class, and
+     * what the own one has beside that, and the other one (MixUp) */
+    uint32_t first, epoch;
+    float share, soft_low, soft_own, soft_other;
     float group[][UPDATE_COEFFICIENTS]; /* as many as the graph has groups */
 };
 
@@ -100,7 +127,7 @@ struct shader_control {
     /* of the gradients' norm: partial sums of gradient_norm.comp */
     float squares[][2];
 };
-_Static_assert(sizeof(struct shader_scalars) == 40, "as in common.glsl");
+_Static_assert(sizeof(struct shader_scalars) == 64, "as in common.glsl");
 _Static_assert(sizeof(struct shader_results) == 16, "as in common.glsl");
 _Static_assert(sizeof(struct shader_control) == 16, "as in common.glsl");
 #endif
