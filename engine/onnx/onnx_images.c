@@ -161,15 +161,21 @@ static void bind_kernels(struct onnx_import *import, const struct onnx_value *we
 {
     int32_t tensor = onnx_weight(import, weight, shape, false);
 
-    if (tensor >= 0 && axes == 1)
-        import->graph->tensors[tensor].dropped_axis = 2;
+    if (tensor >= 0 && axes == 1) {
+        struct graph_tensor *kernels = &import->graph->tensors[tensor];
+
+        kernels->dropped_axis = 2;
+        if (kernels->shape.rank == 3) /* the node that computes its norm has read it before */
+            kernels->shape = *shape;
+    }
     graph_bind_parameter(import->graph, "weight", tensor);
 }
 
 /* A convolution of images or signals, or the transposed of one, as far as both are the same. */
 struct convolution {
     struct onnx_value x, weight;
-    struct graph_shape shape; /* of the weights */
+    const struct onnx_scaled *scaled; /* not NULL: factors of the weight */
+    struct graph_shape shape;         /* of the weights */
     struct conv_attributes window;
     struct margins margins;
     int axes;
@@ -185,6 +191,12 @@ static int convolution_read(struct onnx_import *import, struct convolution *conv
     conv->window = usual;
     *x = *onnx_input(import, 0);
     *weight = *onnx_input(import, 1);
+    conv->scaled = weight->scaled;
+    if (conv->scaled && conv->scaled->axis > 0)
+        return onnx_missing(import, "whose weight has factors of other than its first axis"),
+               -ENOTSUP;
+    if (conv->scaled)
+        *weight = conv->scaled->weight;
     if (x->kind != ONNX_TENSOR || weight->kind != ONNX_CONSTANT || x->rank != weight->rank)
         return onnx_missing(import, "its weights must be constant, and of the input's dimensions"),
                -ENOTSUP;
@@ -198,6 +210,25 @@ static int convolution_read(struct onnx_import *import, struct convolution *conv
         if (conv->window.kernel[k] != conv->shape.extent[2 + k])
             return onnx_fail(import, "kernel_shape is not that of its weights");
     return code;
+}
+
+/* Multiplies the channels of a convolution's result by the factors of its weight, and adds the
+ * bias. */
+static int channels_scale(struct onnx_import *import, const struct convolution *conv,
+                          int32_t tensor)
+{
+    struct onnx_value y = onnx_image_value(import, tensor, conv->axes),
+                      bias = *onnx_input(import, 2);
+
+    if (onnx_scale_by(import, &y, conv->scaled, 1))
+        return import->error.code;
+    if (bias.kind == ONNX_ABSENT)
+        return onnx_done(import, y);
+    if (bias.kind != ONNX_CONSTANT ||
+        onnx_constant_reshape(import, &bias, y.rank - 1,
+                              (int64_t[]){onnx_value_elements(&bias), 1, 1}))
+        return onnx_missing(import, "its bias must be constant");
+    return onnx_combine(import, &y, &bias, BROADCAST_ADD);
 }
 
 static int append_conv(struct onnx_import *import)
@@ -214,8 +245,10 @@ static int append_conv(struct onnx_import *import)
     bind_kernels(import, &conv.weight, &conv.shape, conv.axes);
     tensor = graph_conv2d(import->graph, tensor, onnx_weight_layer(import, &conv.weight).text,
                           conv.shape.extent[0], &conv.window,
-                          onnx_bind_bias(import, onnx_input(import, 2), conv.shape.extent[0]));
-    return onnx_image_done(import, tensor, conv.axes);
+                          !conv.scaled &&
+                              onnx_bind_bias(import, onnx_input(import, 2), conv.shape.extent[0]));
+    return conv.scaled && tensor >= 0 ? channels_scale(import, &conv, tensor)
+                                      : onnx_image_done(import, tensor, conv.axes);
 }
 
 static int append_conv_transpose(struct onnx_import *import)
@@ -243,6 +276,15 @@ static int append_conv_transpose(struct onnx_import *import)
     if (import->error.code ||
         __builtin_mul_overflow(conv.shape.extent[1], (int64_t)conv.window.groups, &channels))
         return onnx_fail(import, "it has too many channels");
+    if (conv.scaled) { /* its first axis are the channels that it reads */
+        struct onnx_value x = onnx_image_value(import, conv.tensor, conv.axes);
+
+        if (onnx_scale_by(import, &x, conv.scaled, 1))
+            return import->error.code;
+        conv.tensor = onnx_images_of(import, &x, &conv.axes);
+        if (conv.tensor < 0)
+            return conv.tensor;
+    }
     bind_kernels(import, &conv.weight, &conv.shape, conv.axes);
     tensor = graph_conv_transpose2d(
         import->graph, conv.tensor, onnx_weight_layer(import, &conv.weight).text, channels,
@@ -460,13 +502,6 @@ static int append_resize(struct onnx_import *import)
         import, graph_resize2d(import->graph, tensor, import->node->name, &resize), axes);
 }
 
-/* ---- the largest number ---- */
-
-static int32_t largest_pixel(struct onnx_import *import, int32_t tensor)
-{
-    return graph_adaptive_max_pool2d(import->graph, tensor, import->node->name, 1, 1);
-}
-
 static int append_global_max_pool(struct onnx_import *import)
 {
     struct onnx_value x = *onnx_input(import, 0);
@@ -474,38 +509,16 @@ static int append_global_max_pool(struct onnx_import *import)
     int axes;
 
     tensor = onnx_images_of(import, &x, &axes);
-    return tensor < 0 ? tensor : onnx_image_done(import, largest_pixel(import, tensor), axes);
-}
-
-static int append_reduce_max(struct onnx_import *import)
-{
-    struct onnx_value x = *onnx_input(import, 0);
-    int64_t extent[ONNX_RANK_MAX];
-    unsigned reduced;
-    int rank = onnx_reduced_axes(import, &x, &reduced, extent);
-    int32_t tensor;
-
-    if (rank < 0)
-        return import->error.code;
-    if (x.rank == 4 && reduced == 0xc) {
-        tensor = onnx_image(import, &x);
-        tensor = tensor < 0 ? tensor : largest_pixel(import, tensor);
-    } else if (x.rank == 3 && reduced == 0x2 && x.extent[0] == ONNX_BATCH) {
-        tensor = onnx_shaped(import, &x, 2, x.extent + 1);
-        tensor = tensor < 0 ? tensor
-                            : graph_max_over_time(import->graph, tensor, -1, import->node->name);
-    } else {
-        return onnx_missing(import, "over other than the pixels of images or the steps of "
-                                    "sequences");
-    }
-    return tensor < 0 ? tensor : onnx_done(import, onnx_tensor_value(tensor, rank, extent));
+    if (tensor < 0)
+        return tensor;
+    return onnx_image_done(
+        import, graph_adaptive_max_pool2d(import->graph, tensor, import->node->name, 1, 1), axes);
 }
 
 const struct onnx_operator_entry onnx_image_operators[] = {
     {"ConvTranspose", append_conv_transpose, false},
     {"Resize", append_resize, false},
     {"GlobalMaxPool", append_global_max_pool, false},
-    {"ReduceMax", append_reduce_max, false},
     {"Conv", append_conv, false},
     {"MaxPool", append_pool, false},
     {"AveragePool", append_pool, false},
