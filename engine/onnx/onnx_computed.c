@@ -468,8 +468,6 @@ int onnx_computed_prepare(struct onnx_import *import, bool *done)
     int count = import->node->input_count;
 
     *done = false;
-    import->alone = false;
-    memset(import->replaced, 0, sizeof import->replaced);
     for (int i = 0; i < count && count <= ONNX_REPLACED_MAX; i++) {
         const struct onnx_value *value = onnx_input(import, i);
 
@@ -498,5 +496,6 @@ int onnx_computed_finish(struct onnx_import *import)
         if (onnx_output(import, i)->kind == ONNX_TENSOR)
             onnx_output(import, i)->alone = true;
     import->alone = false;
+    memset(import->replaced, 0, sizeof import->replaced);
     return import->error.code;
 }

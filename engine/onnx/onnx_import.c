@@ -71,7 +71,7 @@ static int node_import(struct onnx_import *import)
     code = onnx_computed_prepare(import, &done);
     if (code == 0 && !done)
         code = node_append(import, entry);
-    return code ? code : onnx_computed_finish(import);
+    return onnx_computed_finish(import) ? import->error.code : code;
 }
 
 /* All that is missing, in one sentence. */

@@ -8,7 +8,7 @@
 
 /* ---- masks of symbols ---- */
 
-/* The value that casts make this one of. */
+/* The value that casts and new axes make this one of. */
 static int32_t root_of(const struct onnx_import *import, int32_t value)
 {
     for (int i = import->node_index; i-- > 0;) {
@@ -16,7 +16,8 @@ static int32_t root_of(const struct onnx_import *import, int32_t value)
         const char *name = node->proto->op_type;
 
         if (onnx_node_output(node, 0) == value && onnx_node_input(node, 0) >= 0 &&
-            (strcmp(name, "Cast") == 0 || strcmp(name, "Identity") == 0))
+            (strcmp(name, "Cast") == 0 || strcmp(name, "Identity") == 0 ||
+             strcmp(name, "Unsqueeze") == 0))
             value = node->input[0];
     }
     return value;
@@ -60,7 +61,7 @@ static int append_comparison(struct onnx_import *import)
 
     if (x.kind != ONNX_TENSOR || onnx_type_is_float(x.type) || x.type == ONNX_BOOL ||
         other->kind != ONNX_CONSTANT || onnx_value_elements(other) != 1 || other->rank > x.rank ||
-        x.rank != 2 || !onnx_atoms_are_plain(&x.atoms))
+        x.extent[0] != ONNX_BATCH || !onnx_atoms_are_plain(&x.atoms))
         return onnx_missing(import, "of other than the samples' symbols and a constant one");
     symbols = vocabulary_of(import, root_of(import, import->node->input[own]));
     if (symbols < 1)
@@ -78,8 +79,8 @@ static int append_comparison(struct onnx_import *import)
                                      &(struct graph_shape){.rank = 2, .extent = {symbols, 1}},
                                      false));
     result = onnx_tensor_value(
-        graph_embedding(import->graph, x.tensor, onnx_layer_name(import, "").text, symbols, 1), 2,
-        x.extent);
+        graph_embedding(import->graph, x.tensor, onnx_layer_name(import, "").text, symbols, 1),
+        x.rank, x.extent);
     result.type = ONNX_BOOL;
     return onnx_done(import, result);
 }

@@ -85,7 +85,8 @@ bool onnx_scale_weight(struct onnx_import *import)
         a = b;
         b = result;
     }
-    if (!is_weight(&a) || b.scaled || (b.kind != ONNX_TENSOR && b.kind != ONNX_CONSTANT))
+    if (!is_weight(&a) || !onnx_multiply_out(import, &b) ||
+        (b.kind != ONNX_TENSOR && b.kind != ONNX_CONSTANT))
         return false;
     scaled = onnx_allocate(import, 1, sizeof *scaled);
     if (!scaled)
