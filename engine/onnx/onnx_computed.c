@@ -40,15 +40,6 @@ static const char products[] = " Gemm MatMul Conv ConvTranspose Einsum Concat ";
 
 /* ---- shapes ---- */
 
-struct onnx_value onnx_without_batch(const struct onnx_value *value)
-{
-    struct onnx_value result = *value;
-
-    result.rank--;
-    memmove(result.extent, value->extent + 1, (size_t)result.rank * sizeof *result.extent);
-    return result;
-}
-
 int onnx_batch_axis(const struct onnx_value *value)
 {
     for (int r = 0; r < value->rank; r++)
@@ -205,7 +196,7 @@ static bool input_replace(struct onnx_import *import, int index)
 
 static int operator_run(struct onnx_import *import)
 {
-    return onnx_operator_find(NULL, import->node->proto->op_type)->append(import);
+    return import->entry->append(import);
 }
 
 /* Repeats it along axes of extent 1; along the batch too, if the shape names it. */
@@ -401,12 +392,9 @@ static int prepare_mixed(struct onnx_import *import, bool *done)
     struct onnx_value result;
     int code;
 
-    /* x w: the layer would read w transposed, and the node that computes its norm as it stands */
-    if (weights && weight->scaled && is_among(name, products) &&
-        !((product || (gemm && !onnx_attribute_int(import, "transB", 0))) &&
-          weight->scaled->weight.stride[1] == 1))
-        return 0;
     *done = true;
+    if (weights && weight->scaled && onnx_scaled_layer(import, &code))
+        return code;
     if (weights && ((product && weight->rank <= 3) ||
                     (gemm && weight->rank == 3 && !onnx_attribute_int(import, "transA", 0) &&
                      onnx_attribute_float(import, "alpha", 1) == 1 &&
@@ -482,8 +470,7 @@ int onnx_computed_prepare(struct onnx_import *import, bool *done)
                 : !trains || is_view(import))
         return 0;
     if (!repeats)
-        return onnx_operator_find(import->node->proto->domain, name) ? prepare_alone(import, done)
-                                                                     : 0;
+        return import->entry ? prepare_alone(import, done) : 0;
     for (int i = 0; i < count; i++)
         if (repeats_over_batch(onnx_input(import, i)))
             import->replaced[i] = batch_tensor(import, onnx_input(import, i));

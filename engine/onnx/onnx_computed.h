@@ -19,6 +19,9 @@ struct onnx_value onnx_alone_tensor(struct onnx_import *import, const struct onn
 
 /* ---- onnx_scaled.c ---- */
 
+/* Appends the present node, a layer of samples with such a weight. False: it is no layer that can
+ * have one. `code`: 0, or an error that is kept. */
+bool onnx_scaled_layer(struct onnx_import *import, int *code);
 /* Makes a weight with factors (struct onnx_scaled) the product; others stay. */
 bool onnx_multiply_out(struct onnx_import *import, struct onnx_value *value);
 /* Makes a weight times, or divided by, factors the present node's output. False: it is no such, or

@@ -174,8 +174,7 @@ static void bind_kernels(struct onnx_import *import, const struct onnx_value *we
 /* A convolution of images or signals, or the transposed of one, as far as both are the same. */
 struct convolution {
     struct onnx_value x, weight;
-    const struct onnx_scaled *scaled; /* not NULL: factors of the weight */
-    struct graph_shape shape;         /* of the weights */
+    struct graph_shape shape; /* of the weights */
     struct conv_attributes window;
     struct margins margins;
     int axes;
@@ -191,12 +190,6 @@ static int convolution_read(struct onnx_import *import, struct convolution *conv
     conv->window = usual;
     *x = *onnx_input(import, 0);
     *weight = *onnx_input(import, 1);
-    conv->scaled = weight->scaled;
-    if (conv->scaled && conv->scaled->axis > 0)
-        return onnx_missing(import, "whose weight has factors of other than its first axis"),
-               -ENOTSUP;
-    if (conv->scaled)
-        *weight = conv->scaled->weight;
     if (x->kind != ONNX_TENSOR || weight->kind != ONNX_CONSTANT || x->rank != weight->rank)
         return onnx_missing(import, "its weights must be constant, and of the input's dimensions"),
                -ENOTSUP;
@@ -210,25 +203,6 @@ static int convolution_read(struct onnx_import *import, struct convolution *conv
         if (conv->window.kernel[k] != conv->shape.extent[2 + k])
             return onnx_fail(import, "kernel_shape is not that of its weights");
     return code;
-}
-
-/* Multiplies the channels of a convolution's result by the factors of its weight, and adds the
- * bias. */
-static int channels_scale(struct onnx_import *import, const struct convolution *conv,
-                          int32_t tensor)
-{
-    struct onnx_value y = onnx_image_value(import, tensor, conv->axes),
-                      bias = *onnx_input(import, 2);
-
-    if (onnx_scale_by(import, &y, conv->scaled, 1))
-        return import->error.code;
-    if (bias.kind == ONNX_ABSENT)
-        return onnx_done(import, y);
-    if (bias.kind != ONNX_CONSTANT ||
-        onnx_constant_reshape(import, &bias, y.rank - 1,
-                              (int64_t[]){onnx_value_elements(&bias), 1, 1}))
-        return onnx_missing(import, "its bias must be constant");
-    return onnx_combine(import, &y, &bias, BROADCAST_ADD);
 }
 
 static int append_conv(struct onnx_import *import)
@@ -245,10 +219,8 @@ static int append_conv(struct onnx_import *import)
     bind_kernels(import, &conv.weight, &conv.shape, conv.axes);
     tensor = graph_conv2d(import->graph, tensor, onnx_weight_layer(import, &conv.weight).text,
                           conv.shape.extent[0], &conv.window,
-                          !conv.scaled &&
-                              onnx_bind_bias(import, onnx_input(import, 2), conv.shape.extent[0]));
-    return conv.scaled && tensor >= 0 ? channels_scale(import, &conv, tensor)
-                                      : onnx_image_done(import, tensor, conv.axes);
+                          onnx_bind_bias(import, onnx_input(import, 2), conv.shape.extent[0]));
+    return onnx_image_done(import, tensor, conv.axes);
 }
 
 static int append_conv_transpose(struct onnx_import *import)
@@ -276,15 +248,6 @@ static int append_conv_transpose(struct onnx_import *import)
     if (import->error.code ||
         __builtin_mul_overflow(conv.shape.extent[1], (int64_t)conv.window.groups, &channels))
         return onnx_fail(import, "it has too many channels");
-    if (conv.scaled) { /* its first axis are the channels that it reads */
-        struct onnx_value x = onnx_image_value(import, conv.tensor, conv.axes);
-
-        if (onnx_scale_by(import, &x, conv.scaled, 1))
-            return import->error.code;
-        conv.tensor = onnx_images_of(import, &x, &conv.axes);
-        if (conv.tensor < 0)
-            return conv.tensor;
-    }
     bind_kernels(import, &conv.weight, &conv.shape, conv.axes);
     tensor = graph_conv_transpose2d(
         import->graph, conv.tensor, onnx_weight_layer(import, &conv.weight).text, channels,

@@ -59,6 +59,7 @@ static int node_import(struct onnx_import *import)
     bool done = false;
     int code;
 
+    import->entry = entry;
     for (int i = 0; i < import->node->output_count; i++)
         if (import->node->output[i] >= 0)
             import->values[import->node->output[i]] = (struct onnx_value){.kind = ONNX_ABSENT};

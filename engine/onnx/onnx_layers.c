@@ -51,7 +51,9 @@ bool onnx_bind_bias(struct onnx_import *import, const struct onnx_value *bias, i
 static const struct onnx_value *absorb_bias(struct onnx_import *import, int rank, int64_t width,
                                             const struct onnx_node **adder)
 {
-    *adder = import->alone ? NULL : onnx_only_reader(import, import->node, "Add");
+    *adder = import->alone || import->replaced[1].kind != ONNX_ABSENT
+                 ? NULL
+                 : onnx_only_reader(import, import->node, "Add");
     for (int i = 0; *adder && (*adder)->input_count == 2 && i < 2; i++) {
         int32_t input = (*adder)->input[i];
         const struct onnx_value *bias = input >= 0 ? &import->values[input] : NULL;
@@ -90,42 +92,18 @@ static int append_product(struct onnx_import *import, struct onnx_value *x,
     return 0;
 }
 
-/* The same with a weight that has factors, of which axis `outputs` are the outputs. */
-static int append_scaled_product(struct onnx_import *import, struct onnx_value *x,
-                                 const struct onnx_scaled *scaled, int outputs,
-                                 const struct onnx_value *bias)
-{
-    struct onnx_value weight = scaled->weight;
-    bool before = scaled->axis == !outputs;
-
-    if (weight.rank != 2)
-        return onnx_missing(import, "other than rows times a matrix");
-    if (outputs == 1 && onnx_constant_permute(import, &weight, (int[]){1, 0}))
-        return import->error.code;
-    if ((before && onnx_scale_by(import, x, scaled, x->rank - 1)) ||
-        append_product(import, x, &weight, before ? bias : NULL) ||
-        (!before && onnx_scale_by(import, x, scaled, x->rank - 1)))
-        return import->error.code;
-    if (!before && bias && bias->kind == ONNX_CONSTANT)
-        return onnx_combine(import, x, bias, BROADCAST_ADD);
-    return onnx_done(import, *x);
-}
-
 static int append_gemm(struct onnx_import *import)
 {
     struct onnx_value x = *onnx_input(import, 0), weight = *onnx_input(import, 1);
     const struct onnx_value *bias = onnx_input(import, 2);
     int code;
 
-    if (x.kind != ONNX_TENSOR || (weight.kind != ONNX_CONSTANT && !weight.scaled) ||
-        x.rank - import->alone != 2 || weight.rank - weight.alone != 2 ||
-        onnx_attribute_int(import, "transA", 0) || onnx_attribute_float(import, "alpha", 1) != 1 ||
+    if (x.kind != ONNX_TENSOR || weight.kind != ONNX_CONSTANT || x.rank - import->alone != 2 ||
+        weight.rank != 2 || onnx_attribute_int(import, "transA", 0) ||
+        onnx_attribute_float(import, "alpha", 1) != 1 ||
         (bias->kind != ONNX_ABSENT && onnx_attribute_float(import, "beta", 1) != 1) ||
         bias->kind == ONNX_TENSOR)
         return onnx_missing(import, "other than rows times a constant matrix and a bias");
-    if (weight.scaled)
-        return append_scaled_product(import, &x, weight.scaled,
-                                     !onnx_attribute_int(import, "transB", 0), bias);
     if (!onnx_attribute_int(import, "transB", 0) &&
         onnx_constant_permute(import, &weight, (int[]){1, 0}))
         return import->error.code;
@@ -242,9 +220,6 @@ static int append_mat_mul(struct onnx_import *import)
     const struct onnx_value *bias;
     int code;
 
-    if (x.kind == ONNX_TENSOR && weight.scaled)
-        return onnx_resolve(import, &x) ? import->graph->error.code
-                                        : append_scaled_product(import, &x, weight.scaled, 1, NULL);
     if (x.kind == ONNX_TENSOR && weight.kind == ONNX_TENSOR) {
         bool given =
             import->replaced[0].kind == ONNX_ABSENT && import->replaced[1].kind == ONNX_ABSENT;

@@ -1,5 +1,5 @@
-/* onnx_masks.c: masks, be they constant or made of samples' symbols, and what is chosen by them. A mask
- * of samples is a tensor of 0 and 1. */
+/* onnx_masks.c: masks, be they constant or made of samples' symbols, and what is chosen by them. A
+ * mask of samples is a tensor of 0 and 1. */
 #include "engine/graph/forward.h"
 #include "engine/onnx/onnx_tensors.h"
 

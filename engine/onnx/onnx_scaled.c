@@ -7,8 +7,10 @@
 #include <errno.h>
 #include <string.h>
 
-int onnx_scale_by(struct onnx_import *import, struct onnx_value *x,
-                  const struct onnx_scaled *scaled, int axis)
+/* Multiplies x along its axis by the factors. The result replaces x and the present node's
+ * output. */
+static int scale_by(struct onnx_import *import, struct onnx_value *x,
+                    const struct onnx_scaled *scaled, int axis)
 {
     struct onnx_value scale = scaled->scale;
     int64_t extent[ONNX_RANK_MAX + 1] = {ONNX_BATCH};
@@ -40,7 +42,7 @@ bool onnx_multiply_out(struct onnx_import *import, struct onnx_value *value)
         return true;
     *value = onnx_alone_tensor(import, &scaled->weight);
     if (value->kind != ONNX_TENSOR || value->tensor < 0 ||
-        onnx_scale_by(import, value, scaled, scaled->axis + 1))
+        scale_by(import, value, scaled, scaled->axis + 1))
         return false;
     value->alone = true;
     return true;
@@ -144,4 +146,70 @@ int onnx_transpose_scaled(struct onnx_import *import, const struct onnx_value *v
     result.scaled = scaled;
     *onnx_output(import, 0) = result;
     return onnx_constant_permute(import, &scaled->weight, axes + 1);
+}
+
+/* ---- layers ---- */
+
+/* The axis of the weight along which the layer's results lie; -1: it is none that can have factors.
+ * A transposed convolution has its operand's channels there, which are scaled instead. */
+static int result_axis(const struct onnx_import *import)
+{
+    const char *name = import->node->proto->op_type;
+
+    if (strcmp(name, "Conv") == 0 || strcmp(name, "ConvTranspose") == 0)
+        return 0;
+    if (strcmp(name, "Gemm") == 0)
+        return !onnx_attribute_int(import, "transB", 0);
+    return strcmp(name, "MatMul") == 0 ? 1 : -1;
+}
+
+/* The layer without its bias, whose results are multiplied by the factors. */
+static int results_scale(struct onnx_import *import, const struct onnx_scaled *scaled, int axis)
+{
+    struct onnx_value bias = *onnx_input(import, 2), y;
+    const int64_t channels[3] = {onnx_value_elements(&bias), 1, 1};
+    void *numbers;
+
+    if (bias.kind == ONNX_CONSTANT) /* 0 is none */
+        import->replaced[2] = onnx_constant_new(import, ONNX_FLOAT, 0, NULL, &numbers);
+    if (import->error.code || import->entry->append(import) ||
+        onnx_output(import, 0)->kind != ONNX_TENSOR)
+        return import->error.code;
+    y = *onnx_output(import, 0);
+    if (scale_by(import, &y, scaled, axis < 0 ? y.rank - 1 : axis))
+        return import->error.code;
+    if (bias.kind != ONNX_CONSTANT)
+        return onnx_done(import, y);
+    if (axis >= 0 && onnx_constant_reshape(import, &bias, y.rank - 1, channels))
+        return import->error.code;
+    return onnx_combine(import, &y, &bias, BROADCAST_ADD);
+}
+
+bool onnx_scaled_layer(struct onnx_import *import, int *code)
+{
+    const struct onnx_scaled *scaled = onnx_input(import, 1)->scaled;
+    const char *name = import->node->proto->op_type;
+    bool image = strncmp(name, "Conv", 4) == 0, transposed = strcmp(name, "ConvTranspose") == 0;
+    struct onnx_value x = *onnx_input(import, 0);
+    int axis = result_axis(import);
+
+    *code = 0;
+    if (axis < 0 || (image && scaled->axis > 0) || (!image && scaled->weight.rank != 2) ||
+        onnx_input(import, 2)->kind == ONNX_TENSOR ||
+        /* x w: the layer would read w transposed, and the node that has its norm as it stands */
+        (!image && axis == 1 && scaled->weight.stride[1] == 1))
+        return false;
+    if (onnx_resolve(import, &x))
+        return true;
+    import->replaced[1] = scaled->weight;
+    if (!transposed && (scaled->axis == axis || scaled->axis < 0)) {
+        import->replaced[0] = x;
+        *code = results_scale(import, scaled, image ? 1 : -1);
+        return true;
+    }
+    if (scale_by(import, &x, scaled, image ? 1 : x.rank - 1))
+        return true;
+    import->replaced[0] = x;
+    *code = import->entry->append(import) ? import->error.code : 0;
+    return true;
 }

@@ -79,9 +79,10 @@ struct onnx_import {
     struct onnx_model *model;
     struct graph *graph;
     bool keeps_weights;
-    struct onnx_value *values;    /* per value of the model */
-    struct onnx_value nowhere;    /* what an output that is left out gets */
-    const struct onnx_node *node; /* the present one */
+    struct onnx_value *values;               /* per value of the model */
+    struct onnx_value nowhere;               /* what an output that is left out gets */
+    const struct onnx_node *node;            /* the present one */
+    const struct onnx_operator_entry *entry; /* its operator; NULL: there is none */
     int node_index;
     bool alone; /* what it reads is constant or `alone`; axes are counted without the batch */
     struct onnx_value replaced[ONNX_REPLACED_MAX]; /* what it reads instead, unless ONNX_ABSENT */
@@ -129,6 +130,8 @@ struct onnx_value onnx_constant_new(struct onnx_import *import, enum onnx_type t
                                     const int64_t *extent, void **numbers);
 struct onnx_value onnx_constant_of(const struct onnx_initializer *initializer);
 int64_t onnx_value_elements(const struct onnx_value *value);
+/* A value that is alone, without the batch: for its shape. */
+struct onnx_value onnx_without_batch(const struct onnx_value *value);
 /* Number `index` in row-major order, converted. */
 double onnx_number(const struct onnx_value *value, int64_t index);
 int64_t onnx_integer(const struct onnx_value *value, int64_t index);
@@ -183,12 +186,6 @@ struct onnx_value onnx_tensor_value(int32_t tensor, int rank, const int64_t *ext
 int onnx_computed_prepare(struct onnx_import *import, bool *done);
 /* Behind the node's operator: marks results that are alone. */
 int onnx_computed_finish(struct onnx_import *import);
-/* The value without the batch that the model does not give it. */
-struct onnx_value onnx_without_batch(const struct onnx_value *value);
-/* x times a weight that is scaled: multiplies x along its axis. The result replaces x and the
- * present node's output. */
-int onnx_scale_by(struct onnx_import *import, struct onnx_value *x,
-                  const struct onnx_scaled *scaled, int axis);
 
 /* Makes the value a tensor whose numbers are in the order of its axes, the batch first. */
 int onnx_settle(struct onnx_import *import, struct onnx_value *value);
