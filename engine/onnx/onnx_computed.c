@@ -449,6 +449,27 @@ static bool is_token(const struct onnx_import *import)
            first->rank == 3 && first->extent[1] == 1;
 }
 
+/* Makes a matrix that another layer multiplies by in the other order a tensor, as of a decoder that
+ * is tied to its encoder. Returns whether it is such. */
+static bool turned_replace(struct onnx_import *import)
+{
+    const char *name = import->node->proto->op_type;
+    const struct onnx_value *weight = onnx_input(import, 1);
+    bool gemm = strcmp(name, "Gemm") == 0;
+    struct onnx_value wanted = *weight;
+
+    if ((!gemm && strcmp(name, "MatMul") != 0) || onnx_input(import, 0)->kind != ONNX_TENSOR ||
+        !onnx_value_trains(weight) || weight->rank != 2 || repeats_over_batch(weight))
+        return false;
+    if (!(gemm && onnx_attribute_int(import, "transB", 0)) &&
+        onnx_constant_permute(import, &wanted, (int[]){1, 0}))
+        return false;
+    if (!onnx_weight_is_turned(import, &wanted))
+        return false;
+    import->replaced[1] = onnx_alone_tensor(import, weight);
+    return !import->error.code;
+}
+
 int onnx_computed_prepare(struct onnx_import *import, bool *done)
 {
     const char *name = import->node->proto->op_type;
@@ -464,6 +485,8 @@ int onnx_computed_prepare(struct onnx_import *import, bool *done)
         trains |= onnx_value_trains(value);
         repeats |= repeats_over_batch(value);
     }
+    if (samples && !alone && trains)
+        alone = turned_replace(import);
     if (alone)
         return samples ? prepare_mixed(import, done) : prepare_alone(import, done);
     if (samples ? !repeats || !is_among(name, products) || is_token(import)

@@ -349,8 +349,8 @@ def vision(name, size=64, rate=1e-4, **keys):
 
 
 class Computed(nn.Module):
-    """Parameters that are computed from parameters: weight norm, spectral norm, normalised and standardised weights, a softmax of
-    factors, a temperature, positions by a small network."""
+    """Parameters that are computed from parameters: weight norm, spectral norm, normalised weights, a softmax of factors, a
+    temperature, positions by a small network. A matrix that is tied to its transposed, and one for each of several experts."""
 
     def __init__(self):
         super().__init__()
@@ -366,6 +366,7 @@ class Computed(nn.Module):
         self.narrow = nn.Parameter(torch.randn(12, 12) * 0.3)
         self.classes = nn.Parameter(torch.randn(10, 12))
         self.temperature = nn.Parameter(torch.tensor(1.5))
+        self.tied, self.experts = nn.Parameter(torch.randn(5, 12) * 0.3), nn.Parameter(torch.randn(2, 12, 12) * 0.3)
 
     def train(self, mode=True):
         super().train(mode)
@@ -381,6 +382,8 @@ class Computed(nn.Module):
         mixed = torch.stack([y.mean(2), z.mean((2, 3)), y.amax(2)], 1) * factors[None, :, None]
         w = self.rows(mixed.sum(1)).relu()
         w = functions.linear(self.spectral(w), self.narrow / 12 ** 0.5) + functions.linear(w, torch.tanh(self.narrow))
+        w = w + functions.linear(functions.linear(w, self.tied).tanh(), self.tied.t())
+        w = torch.einsum("bi,eij->bej", w, self.experts).relu().sum(1)
         return self.temperature.exp() * functions.normalize(w, dim=-1) @ functions.normalize(self.classes, dim=-1).t()
 
 
