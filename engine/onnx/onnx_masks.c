@@ -1,4 +1,4 @@
-/* onnx_masks.c: masks, be they constant or made of samples' symbols, and what is chosen by them. A
+/* onnx_masks.c: masks, be they constant or made of samples, and what is chosen by them. A
  * mask of samples is a tensor of 0 and 1. */
 #include "engine/graph/forward.h"
 #include "engine/onnx/onnx_tensors.h"
@@ -31,7 +31,7 @@ static int64_t vocabulary_of(const struct onnx_import *import, int32_t symbols)
         const struct onnx_value *table =
             onnx_node_input(node, 0) >= 0 ? &import->values[node->input[0]] : NULL;
 
-        if (strcmp(node->proto->op_type, "Gather") == 0 && table->kind == ONNX_CONSTANT &&
+        if (table && strcmp(node->proto->op_type, "Gather") == 0 && table->kind == ONNX_CONSTANT &&
             table->rank == 2 && onnx_type_is_float(table->type) && onnx_node_input(node, 1) >= 0 &&
             root_of(import, node->input[1]) == symbols)
             return table->extent[0];
@@ -48,6 +48,54 @@ static bool compares(const char *name, double x, double y)
     return x > y || (name[7] && x == y); /* Greater, GreaterOrEqual */
 }
 
+/* 1 - mask */
+static int negate(struct onnx_import *import, struct onnx_value *mask)
+{
+    mask->tensor =
+        graph_affine(import->graph, mask->tensor, -1, 1, onnx_layer_name(import, ".not").text);
+    return mask->tensor < 0 ? mask->tensor : 0;
+}
+
+/* 6 where `sign` times x is above 0, 0 elsewhere. Where a number is so large that the result is 6,
+ * its gradient is 0, as that of a comparison: two factors together reach all numbers that are not
+ * denormal, and no product of them overflows. */
+static int32_t above_zero(struct onnx_import *import, int32_t x, float sign)
+{
+    static const float factors[2] = {1e15f, 1e25f};
+    const char *name = onnx_layer_name(import, ".above").text;
+
+    for (int i = 0; i < 2; i++)
+        x = graph_activation(
+            import->graph,
+            graph_affine(import->graph, x, i ? factors[i] : sign * factors[i], 0, name), name,
+            ACTIVATION_RELU6);
+    return x;
+}
+
+/* Numbers of samples beside others. */
+static int compare_numbers(struct onnx_import *import, const char *name)
+{
+    bool less = strncmp(name, "Less", 4) == 0, equal = strstr(name, "OrEqual") != NULL;
+    const struct onnx_value *a = onnx_input(import, 0), *b = onnx_input(import, 1);
+    struct onnx_value mask;
+    int code = onnx_subtract(import, a, b);
+
+    if (code || onnx_output(import, 0)->kind != ONNX_TENSOR)
+        return code;
+    mask = *onnx_output(import, 0);
+    if (onnx_resolve(import, &mask))
+        return import->graph->error.code;
+    /* a <= b where a > b is not so */
+    mask.tensor = above_zero(import, mask.tensor, less != equal ? -1 : 1);
+    if (mask.tensor < 0)
+        return mask.tensor;
+    mask.factor = 1.0 / 6;
+    if (onnx_resolve(import, &mask) || (equal && negate(import, &mask)))
+        return import->graph->error.code;
+    mask.type = ONNX_BOOL;
+    return onnx_done(import, mask);
+}
+
 /* Symbols beside a constant one: an embedding of one number, 1 where the comparison is true. */
 static int append_comparison(struct onnx_import *import)
 {
@@ -59,6 +107,8 @@ static int append_comparison(struct onnx_import *import)
     double number;
     void *numbers;
 
+    if (onnx_type_is_float(x.type) && onnx_type_is_float(other->type) && *name != 'E')
+        return compare_numbers(import, name);
     if (x.kind != ONNX_TENSOR || onnx_type_is_float(x.type) || x.type == ONNX_BOOL ||
         other->kind != ONNX_CONSTANT || onnx_value_elements(other) != 1 || other->rank > x.rank ||
         x.extent[0] != ONNX_BATCH || !onnx_atoms_are_plain(&x.atoms))
@@ -85,14 +135,6 @@ static int append_comparison(struct onnx_import *import)
     return onnx_done(import, result);
 }
 
-/* 1 - mask */
-static int negate(struct onnx_import *import, struct onnx_value *mask)
-{
-    mask->tensor =
-        graph_affine(import->graph, mask->tensor, -1, 1, onnx_layer_name(import, ".not").text);
-    return mask->tensor < 0 ? mask->tensor : 0;
-}
-
 static int append_not(struct onnx_import *import)
 {
     struct onnx_value mask = *onnx_input(import, 0);
@@ -100,6 +142,24 @@ static int append_not(struct onnx_import *import)
     if (mask.kind != ONNX_TENSOR || mask.type != ONNX_BOOL)
         return onnx_missing(import, "of other than masks");
     return negate(import, &mask) ? import->graph->error.code : onnx_done(import, mask);
+}
+
+/* Above 0 less below 0. */
+static int append_sign(struct onnx_import *import)
+{
+    struct onnx_value x = *onnx_input(import, 0), below = x;
+
+    if (!onnx_type_is_float(x.type))
+        return onnx_missing(import, "of other than numbers");
+    below.tensor = above_zero(import, x.tensor, -1);
+    x.tensor = above_zero(import, x.tensor, 1);
+    if (x.tensor < 0 || below.tensor < 0)
+        return import->graph->error.code;
+    if (onnx_combine(import, &x, &below, BROADCAST_SUBTRACT) ||
+        onnx_output(import, 0)->kind != ONNX_TENSOR)
+        return import->error.code;
+    onnx_output(import, 0)->factor = 1.0 / 6;
+    return 0;
 }
 
 /* Both masks: their product. One of them at least: what is in none of them is not. */
@@ -231,7 +291,7 @@ static int chosen(struct onnx_import *import, struct onnx_value mask, struct onn
 /* The same by a mask of samples. */
 static int where_samples(struct onnx_import *import)
 {
-    struct onnx_value mask = *onnx_input(import, 0), result, other;
+    struct onnx_value mask = *onnx_input(import, 0), result = {0}, other = {0};
     struct onnx_value yes = *onnx_input(import, 1), no = *onnx_input(import, 2);
     double first = 0, second = 0;
     int code;
@@ -277,6 +337,7 @@ const struct onnx_operator_entry onnx_mask_operators[] = {
     {"LessOrEqual", append_comparison, false},
     {"Greater", append_comparison, false},
     {"GreaterOrEqual", append_comparison, false},
+    {"Sign", append_sign, false},
     {"Not", append_not, false},
     {"And", append_logic, false},
     {"Or", append_logic, false},

@@ -312,6 +312,12 @@ static int combine_any(struct onnx_import *import, const struct onnx_value *a,
                                   : with_constant(import, *b, a, reverse);
 }
 
+int onnx_subtract(struct onnx_import *import, const struct onnx_value *a,
+                  const struct onnx_value *b)
+{
+    return combine_any(import, a, b, BROADCAST_SUBTRACT, BROADCAST_SUBTRACT_REVERSE);
+}
+
 static int append_binary(struct onnx_import *import)
 {
     const struct onnx_value *a = onnx_input(import, 0), *b = onnx_input(import, 1);

@@ -58,6 +58,9 @@ int onnx_pad(struct onnx_import *import, struct onnx_value *value, const char *m
 int onnx_combine(struct onnx_import *import, const struct onnx_value *a, const struct onnx_value *b,
                  enum broadcast_kind kind);
 
+/* a - b, of which one may be constant, and either the smaller one; the present node's output. */
+int onnx_subtract(struct onnx_import *import, const struct onnx_value *a,
+                  const struct onnx_value *b);
 /* The absolute numbers. */
 int32_t onnx_absolute(struct onnx_import *import, int32_t x);
 /* The value between two numbers, other than 0 and 6; one of them may be infinite. The result is the

@@ -388,7 +388,7 @@ class Computed(nn.Module):
 
 
 class Extremes(nn.Module):
-    """The larger and smaller of two, extremes along any axis, their smooth forms, CELU."""
+    """The larger and smaller of two, extremes along any axis, their smooth forms, CELU; what is compared with thresholds."""
 
     def __init__(self):
         super().__init__()
@@ -403,7 +403,9 @@ class Extremes(nn.Module):
         z = self.more(y)
         a, b = z.chunk(2, -1)
         largest = torch.minimum(torch.maximum(a, b), y + 1).logsumexp(1)
-        return self.head(torch.cat([largest, z.amax(2), z.amin(1), z.view(-1, 8, 12, 2).max(-1)[0].amax(1)], 1))
+        functions = nn.functional
+        least = functions.hardshrink(z.amin(1), 0.2) + functions.softshrink(z[:, 0], 0.1) + functions.threshold(z[:, 1], 0.1, 0.5)
+        return self.head(torch.cat([largest, z.amax(2), least, z.view(-1, 8, 12, 2).max(-1)[0].amax(1)], 1))
 
 
 class Cells(nn.Module):
