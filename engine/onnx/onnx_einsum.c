@@ -133,7 +133,8 @@ static int result_give(struct onnx_import *import, const struct equation *equati
     return 0;
 }
 
-/* Repeats a weight over the batch, which the other operand has, and adds that axis to its labels. */
+/* Repeats a weight over the batch, which the other operand has, and adds that axis to its
+ * labels. */
 static bool weight_repeat(struct onnx_import *import, struct equation *equation, int own,
                           struct onnx_value *weight, const struct onnx_value *samples)
 {

@@ -451,7 +451,7 @@ int onnx_open(const char *directory, const char *path, struct onnx_model **resul
     if (model->path)
         model->directory =
             slash ? strndup(model->path, (size_t)(slash - model->path)) : strdup(".");
-    if (!model->directory) {
+    if (!model->path || !model->directory) {
         free(model->path);
         free(model);
         return error_no_memory(error, "the model's path");
