@@ -4,6 +4,25 @@
 
 #include <errno.h>
 
+/* Takes off a softmax or sigmoid with which the model ends, if the loss has it: it would be applied
+ * twice, in training and to predictions. */
+static void probabilities_drop(struct graph *graph, enum model_loss loss, int32_t *result)
+{
+    const struct graph_node *last = graph->node_count ? &graph->nodes[graph->node_count - 1] : NULL;
+    bool classes = loss == LOSS_CROSS_ENTROPY || loss == LOSS_FOCAL || loss == LOSS_SOFT;
+
+    if (!last || last->output[0] != *result)
+        return;
+    if (!(classes && last->op == OP_SOFTMAX) &&
+        !(loss == LOSS_BINARY && last->op == OP_ACTIVATION &&
+          last->attributes.activation == ACTIVATION_SIGMOID))
+        return;
+    graph->tensors[*result].producer = -1; /* no node reads or writes it */
+    *result = last->input[0];
+    graph->output = *result;
+    graph->node_count--;
+}
+
 static int build(const struct model_config *config, const struct model_data *data,
                  struct graph *graph, int32_t x, int32_t *result, struct error *error)
 {
@@ -13,6 +32,7 @@ static int build(const struct model_config *config, const struct model_data *dat
 
     if (code || graph->error.code)
         return code;
+    probabilities_drop(graph, data->loss, result);
     if (!data->outputs) /* model_count_outputs() */
         return 0;
     shape = &graph->tensors[*result].shape;

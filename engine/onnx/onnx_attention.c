@@ -26,8 +26,10 @@ void onnx_absorb(struct onnx_import *import, const struct onnx_node *node,
                  const struct onnx_value *value)
 {
     import->absorbed[node - import->model->nodes] = true;
-    if (onnx_node_output(node, 0) >= 0)
+    if (onnx_node_output(node, 0) >= 0) {
         import->values[node->output[0]] = *value;
+        import->values[node->output[0]].alone |= import->alone;
+    }
 }
 
 /* What stands between the two products. */
@@ -313,7 +315,8 @@ bool onnx_attention_absorb(struct onnx_import *import)
     keys_turn(&value[1]);
     steps = value[0].extent[rank - 2];
     constants_ahead(import);
-    if (steps < 2 || !chain_find(import, &chain, steps) || chain.values.rank != rank)
+    if (steps < 2 || !chain_find(import, &chain, steps) || chain.values.rank != rank ||
+        chain.values.alone)
         return false;
     value[2] = chain.values;
     for (int i = 1; i < 3; i++)

@@ -51,6 +51,15 @@ struct onnx_value onnx_constant_new(struct onnx_import *import, enum onnx_type t
     return value;
 }
 
+struct onnx_value onnx_without_batch(const struct onnx_value *value)
+{
+    struct onnx_value result = *value;
+
+    result.rank--;
+    memmove(result.extent, value->extent + 1, (size_t)result.rank * sizeof *result.extent);
+    return result;
+}
+
 int64_t onnx_value_elements(const struct onnx_value *value)
 {
     int64_t elements = 1;

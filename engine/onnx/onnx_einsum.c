@@ -1,6 +1,7 @@
 /* onnx_einsum.c: Einsum of two operands, as products of matrices: axes that both operands and the
- * result have count the matrices, those that only the operands have are summed over. */
-#include "engine/onnx/onnx_tensors.h"
+ * result have count the matrices, those that only the operands have are summed over. A weight is
+ * repeated over the batch. */
+#include "engine/onnx/onnx_computed.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -132,6 +133,31 @@ static int result_give(struct onnx_import *import, const struct equation *equati
     return 0;
 }
 
+/* Repeats a weight over the batch, which the other operand has, and adds that axis to its
+ * labels. */
+static bool weight_repeat(struct onnx_import *import, struct equation *equation, int own,
+                          struct onnx_value *weight, const struct onnx_value *samples)
+{
+    char *labels = equation->operand[own];
+    int axis = onnx_batch_axis(samples);
+    size_t length = strlen(labels);
+    char label;
+
+    if (weight->kind == ONNX_TENSOR)
+        return true;
+    if (weight->kind != ONNX_CONSTANT || axis < 0 ||
+        (int)strlen(equation->operand[!own]) != samples->rank || length == ONNX_RANK_MAX)
+        return false;
+    label = equation->operand[!own][axis];
+    if (strchr(labels, label) || !strchr(equation->result, label))
+        return false;
+    memmove(labels + 1, labels, length + 1);
+    labels[0] = label;
+    *weight = onnx_alone_tensor(import, weight);
+    weight->alone = false;
+    return weight->kind == ONNX_TENSOR && weight->tensor >= 0;
+}
+
 static int append_einsum(struct onnx_import *import)
 {
     static const int left_parts[] = {0, 1, 2}, right_parts[] = {0, 2, 1};
@@ -142,9 +168,14 @@ static int append_einsum(struct onnx_import *import)
     struct equation equation;
     int ours[3] = {0}, theirs[3] = {0}, rank;
 
-    if (import->node->input_count != 2 || a.kind != ONNX_TENSOR || b.kind != ONNX_TENSOR ||
-        !equation_read(onnx_attribute_text(import, "equation", "", text, sizeof text), &equation))
-        return onnx_missing(import, "other than a product of two tensors of samples");
+    if (import->node->input_count != 2 || (a.kind != ONNX_TENSOR && b.kind != ONNX_TENSOR) ||
+        !equation_read(onnx_attribute_text(import, "equation", "", text, sizeof text), &equation) ||
+        !weight_repeat(import, &equation, 0, &a, &b) ||
+        !weight_repeat(import, &equation, 1, &b, &a))
+        return import->error.code || import->graph->error.code
+                   ? import->error.code
+                   : onnx_missing(import, "other than a product of samples, or of samples and a "
+                                          "weight");
     if (operand_order(import, &equation, 0, left_parts, equation.operand[0], &a, ours, left) ||
         operand_order(import, &equation, 1, right_parts, equation.operand[0], &b, theirs, right))
         return import->error.code;

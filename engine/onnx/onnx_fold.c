@@ -268,6 +268,35 @@ static int64_t to_whole(double number)
     return number >= 0x1p63 || !(number > -0x1p63) ? 0 : (int64_t)number;
 }
 
+/* What a type of fewer bits keeps of a whole number. */
+static int64_t whole_wrap(enum onnx_type type, int64_t number)
+{
+    switch (type) {
+    case ONNX_BOOL:
+        return number != 0;
+    case ONNX_UINT8:
+        return (uint8_t)number;
+    case ONNX_INT8:
+        return (int8_t)number;
+    case ONNX_INT16:
+        return (int16_t)number;
+    case ONNX_INT32:
+        return (int32_t)number;
+    default:
+        return number;
+    }
+}
+
+/* A cast of a number that stands for the number of samples keeps it. */
+static int64_t whole_cast(const struct walk *walk, enum onnx_type type, int64_t index)
+{
+    int64_t number = walk_integer(walk, 0, index);
+
+    if (type == ONNX_BOOL)
+        return walk_number(walk, 0, index) != 0; /* 0.5 is true */
+    return walk_counts_samples(walk, 1) ? number : whole_wrap(type, number);
+}
+
 /* ---- operators ---- */
 
 static int fold_unary(struct onnx_import *import, int index)
@@ -302,8 +331,7 @@ static int fold_unary(struct onnx_import *import, int index)
         if (onnx_type_is_float(type))
             ((double *)numbers)[i] = onnx_rounded(type, unary[index].of(walk_number(&walk, 0, i)));
         else if (casts || like)
-            ((int64_t *)numbers)[i] =
-                type == ONNX_BOOL ? walk_number(&walk, 0, i) != 0 : walk_integer(&walk, 0, i);
+            ((int64_t *)numbers)[i] = whole_cast(&walk, type, i);
         else
             ((int64_t *)numbers)[i] = to_whole(unary[index].of(walk_number(&walk, 0, i)));
     *onnx_output(import, 0) = result;

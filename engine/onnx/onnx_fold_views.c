@@ -39,7 +39,9 @@ static int fold_constant(struct onnx_import *import)
 
 static int fold_shape(struct onnx_import *import)
 {
-    const struct onnx_value *x = onnx_input(import, 0);
+    const struct onnx_value whole = *onnx_input(import, 0),
+                            without = whole.alone ? onnx_without_batch(&whole) : whole,
+                            *x = &without;
     int64_t begin = onnx_attribute_int(import, "start", 0);
     int64_t end = onnx_attribute_int(import, "end", x->rank), count;
     void *numbers;
@@ -57,7 +59,9 @@ static int fold_shape(struct onnx_import *import)
 
 static int fold_size(struct onnx_import *import)
 {
-    int64_t elements = onnx_value_elements(onnx_input(import, 0));
+    const struct onnx_value *x = onnx_input(import, 0);
+    const struct onnx_value without = x->alone ? onnx_without_batch(x) : *x;
+    int64_t elements = onnx_value_elements(&without);
     void *numbers;
 
     *onnx_output(import, 0) = onnx_constant_new(import, ONNX_INT64, 0, NULL, &numbers);

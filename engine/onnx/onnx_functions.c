@@ -1,5 +1,4 @@
-/* onnx_functions.c: nodes that compute a function of each number, that reduce axes, or choose by a
- * constant mask. */
+/* onnx_functions.c: nodes that compute a function of each number, or that reduce axes. */
 #include "engine/graph/forward.h"
 #include "engine/onnx/onnx_tensors.h"
 
@@ -26,28 +25,35 @@ static int append_function(struct onnx_import *import)
 
 /* ---- axes that are reduced ---- */
 
-/* Puts the axes that are reduced behind the others, and the numbers in that order. Gives how many
- * sums a sample has, and of how many numbers each. */
-static int reduced_last(struct onnx_import *import, struct onnx_value *x, unsigned reduced,
-                        int64_t *rows, int64_t *columns)
+/* Puts the axes that are reduced behind the others, or before them, and the numbers in that order.
+ * Gives how many results a sample has, and of how many numbers each. */
+static int reduced_together(struct onnx_import *import, struct onnx_value *x, unsigned reduced,
+                            bool before, int64_t *results, int64_t *numbers)
 {
     int order[ONNX_RANK_MAX] = {0}, count = 0;
     struct onnx_value old = *x;
 
-    *rows = *columns = 1;
+    *results = *numbers = 1;
     for (int pass = 0; pass < 2; pass++)
-        for (int r = 0; r < x->rank; r++)
-            if ((reduced >> r & 1) == (unsigned)pass) {
-                order[count++] = r;
-                *(pass ? columns : rows) *=
-                    old.extent[r] >= ONNX_BATCH ? old.extent[r] / ONNX_BATCH : old.extent[r];
-                if (pass && old.extent[r] >= ONNX_BATCH)
-                    return onnx_missing(import, "over the batch"), -ENOTSUP;
-            }
+        for (int r = 0; r < x->rank; r++) {
+            bool within = reduced >> r & 1;
+
+            if ((before ? pass == 0 : pass == 1) != within)
+                continue;
+            order[count++] = r;
+            *(within ? numbers : results) *=
+                old.extent[r] >= ONNX_BATCH ? old.extent[r] / ONNX_BATCH : old.extent[r];
+            if (within && old.extent[r] >= ONNX_BATCH)
+                return onnx_missing(import, "over the batch"), -ENOTSUP;
+        }
     onnx_atoms_permute(&x->atoms, x->rank, order);
     for (int r = 0; r < x->rank; r++)
         x->extent[r] = old.extent[order[r]];
-    return onnx_shaped(import, x, 2, (int64_t[]){*rows, *columns}) < 0 ? -ENOTSUP : 0;
+    return onnx_shaped(import, x, 2,
+                       before ? (int64_t[]){*numbers, *results} : (int64_t[]){*results, *numbers}) <
+                   0
+               ? -ENOTSUP
+               : 0;
 }
 
 /* The sum over an axis that lies in the middle needs no other order. */
@@ -82,7 +88,7 @@ static int append_sum(struct onnx_import *import, struct onnx_value *x, unsigned
 
     if (!lies_together(x, reduced, &sum)) {
         sum = (struct axis_sum_attributes){.inner = 1, .factor = 1};
-        if (reduced_last(import, x, reduced, &sum.outer, &sum.middle))
+        if (reduced_together(import, x, reduced, false, &sum.outer, &sum.middle))
             return -ENOTSUP;
     }
     elements = sum.outer * sum.middle * sum.inner;
@@ -122,6 +128,7 @@ static int append_reduction(struct onnx_import *import)
 {
     const char *name = import->node->proto->op_type;
     bool mean = strcmp(name, "ReduceMean") == 0, root = strcmp(name, "ReduceL2") == 0;
+    bool absolute = strcmp(name, "ReduceL1") == 0;
     bool squares = root || strcmp(name, "ReduceSumSquare") == 0;
     struct onnx_value x = *onnx_input(import, 0);
     int64_t extent[ONNX_RANK_MAX];
@@ -144,6 +151,10 @@ static int append_reduction(struct onnx_import *import)
             return code;
         x = *onnx_output(import, 0);
     }
+    if (absolute)
+        x.tensor = onnx_absolute(import, x.tensor);
+    if (x.tensor < 0)
+        return x.tensor;
     code = append_sum(import, &x, reduced, rank, extent, mean);
     if (code)
         return import->error.code;
@@ -154,73 +165,94 @@ static int append_reduction(struct onnx_import *import)
     return onnx_done(import, x);
 }
 
-/* ---- a constant mask ---- */
-
-struct onnx_value onnx_mask_numbers(struct onnx_import *import, const struct onnx_value *mask,
-                                    double shows, double hides)
+/* Makes the value the largest numbers along these axes; the steps of a sequence are reduced so. */
+static int largest_of(struct onnx_import *import, struct onnx_value *x, unsigned reduced, int rank,
+                      const int64_t *extent)
 {
-    void *numbers;
-    struct onnx_value result =
-        onnx_constant_new(import, ONNX_FLOAT, mask->rank, mask->extent, &numbers);
-    int64_t elements = numbers ? onnx_value_elements(mask) : 0;
+    int64_t results, numbers;
+    int32_t tensor;
 
-    for (int64_t i = 0; i < elements; i++)
-        ((double *)numbers)[i] = onnx_number(mask, i) != 0 ? shows : hides;
-    return result;
+    if (x->rank == 4 && reduced == 0xc && x->extent[0] == ONNX_BATCH) {
+        tensor = onnx_image(import, x);
+        if (tensor >= 0)
+            tensor = graph_adaptive_max_pool2d(import->graph, tensor, import->node->name, 1, 1);
+        if (tensor >= 0)
+            *x = onnx_tensor_value(tensor, rank, extent);
+        return tensor < 0 ? tensor : 0;
+    }
+    if (reduced_together(import, x, reduced, true, &results, &numbers))
+        return -ENOTSUP;
+    tensor = graph_max_over_time(import->graph, x->tensor, -1, import->node->name);
+    return onnx_resettled(import, x, tensor, rank, extent);
 }
 
-/* x where the mask is `shown`, 0 elsewhere; the present node's output. */
-static int masked(struct onnx_import *import, const struct onnx_value *mask,
-                  const struct onnx_value *x, bool shown)
+/* The smallest number is the largest one with another sign. */
+static int append_extreme(struct onnx_import *import)
 {
-    struct onnx_value numbers = onnx_mask_numbers(import, mask, shown, !shown);
+    bool smallest = strcmp(import->node->proto->op_type, "ReduceMin") == 0;
+    struct onnx_value x = *onnx_input(import, 0);
+    int64_t extent[ONNX_RANK_MAX];
+    unsigned reduced;
+    int rank = onnx_reduced_axes(import, &x, &reduced, extent);
 
-    return import->error.code ? import->error.code
-                              : onnx_combine(import, x, &numbers, BROADCAST_MULTIPLY);
+    if (rank < 0)
+        return import->error.code;
+    if (x.kind != ONNX_TENSOR || !onnx_type_is_float(x.type))
+        return onnx_missing(import, "of other than numbers of samples");
+    x.factor = smallest ? -1 : 0;
+    if (onnx_resolve(import, &x) || (reduced && largest_of(import, &x, reduced, rank, extent)))
+        return import->error.code;
+    x.factor = smallest ? -1 : 0;
+    return onnx_done(import, x);
 }
 
-/* Where a mask is true the first, elsewhere the second. A number that is infinite stays large and
- * finite, so that its product with 0 is 0. */
-static int append_where(struct onnx_import *import)
+/* The largest number, and the logarithm of the sum of exp(x - largest). */
+static int append_log_sum_exp(struct onnx_import *import)
 {
-    struct onnx_value mask = *onnx_input(import, 0), other;
-    const struct onnx_value *yes = onnx_input(import, 1), *no = onnx_input(import, 2);
-    bool shown = yes->kind == ONNX_TENSOR;
-    const struct onnx_value *x = shown ? yes : no, *rest = shown ? no : yes;
-    double number;
-    int code;
+    struct onnx_value x = *onnx_input(import, 0), largest = x;
+    int64_t extent[ONNX_RANK_MAX], kept[ONNX_RANK_MAX];
+    unsigned reduced;
+    int rank = onnx_reduced_axes(import, &x, &reduced, extent), code;
 
-    if (mask.kind != ONNX_CONSTANT)
-        return onnx_missing(import, "by a mask that depends on the samples");
-    for (int r = 0; r < mask.rank; r++)
-        if (mask.extent[r] >= ONNX_BATCH && mask.stride[r] == 0)
-            mask.extent[r] = 1;
-    code = masked(import, &mask, x, shown);
+    if (rank < 0)
+        return import->error.code;
+    if (x.kind != ONNX_TENSOR || !reduced)
+        return onnx_missing(import, "of other than samples, or over no axes");
+    for (int r = 0; r < x.rank; r++)
+        kept[r] = reduced >> r & 1 ? 1 : x.extent[r];
+    if (largest_of(import, &largest, reduced, x.rank, kept))
+        return import->error.code;
+    code = onnx_combine(import, &x, &largest, BROADCAST_SUBTRACT);
     if (code || onnx_output(import, 0)->kind != ONNX_TENSOR)
         return code;
-    other = *onnx_output(import, 0);
-    if (rest->kind == ONNX_TENSOR) {
-        struct onnx_value first = other;
-
-        code = masked(import, &mask, rest, !shown);
-        if (code || onnx_output(import, 0)->kind != ONNX_TENSOR)
-            return code;
-        other = *onnx_output(import, 0);
-        return onnx_combine(import, &first, &other, BROADCAST_ADD);
-    }
-    if (!onnx_is_uniform(rest, &number))
-        return onnx_missing(import, "of a constant of different numbers");
-    number = number < -3e38 ? -3e38 : number > 3e38 ? 3e38 : number;
-    mask = onnx_mask_numbers(import, &mask, shown ? 0 : number, shown ? number : 0);
-    return import->error.code ? import->error.code
-                              : onnx_combine(import, &other, &mask, BROADCAST_ADD);
+    x = *onnx_output(import, 0);
+    x.tensor =
+        graph_function(import->graph, x.tensor, &(struct function_attributes){.kind = FUNCTION_EXP},
+                       onnx_layer_name(import, ".exp").text);
+    if (x.tensor < 0 || append_sum(import, &x, reduced, rank, extent, false))
+        return import->error.code;
+    x.tensor =
+        graph_function(import->graph, x.tensor, &(struct function_attributes){.kind = FUNCTION_LOG},
+                       onnx_layer_name(import, ".log").text);
+    if (x.tensor < 0 || onnx_reshape_to(import, &largest, rank, extent))
+        return import->error.code;
+    return onnx_combine(import, &x, &largest, BROADCAST_ADD);
 }
 
 const struct onnx_operator_entry onnx_function_operators[] = {
-    {"Exp", append_function, false},         {"Log", append_function, false},
-    {"Sqrt", append_function, false},        {"Reciprocal", append_function, false},
-    {"Sin", append_function, false},         {"Cos", append_function, false},
-    {"ReduceMean", append_reduction, false}, {"ReduceSum", append_reduction, false},
-    {"ReduceL2", append_reduction, false},   {"ReduceSumSquare", append_reduction, false},
-    {"Where", append_where, false},          {NULL, NULL, false},
+    {"Exp", append_function, false},
+    {"Log", append_function, false},
+    {"Sqrt", append_function, false},
+    {"Reciprocal", append_function, false},
+    {"Sin", append_function, false},
+    {"Cos", append_function, false},
+    {"ReduceMean", append_reduction, false},
+    {"ReduceSum", append_reduction, false},
+    {"ReduceL2", append_reduction, false},
+    {"ReduceSumSquare", append_reduction, false},
+    {"ReduceL1", append_reduction, false},
+    {"ReduceMax", append_extreme, false},
+    {"ReduceMin", append_extreme, false},
+    {"ReduceLogSumExp", append_log_sum_exp, false},
+    {NULL, NULL, false},
 };

@@ -161,8 +161,13 @@ static void bind_kernels(struct onnx_import *import, const struct onnx_value *we
 {
     int32_t tensor = onnx_weight(import, weight, shape, false);
 
-    if (tensor >= 0 && axes == 1)
-        import->graph->tensors[tensor].dropped_axis = 2;
+    if (tensor >= 0 && axes == 1) {
+        struct graph_tensor *kernels = &import->graph->tensors[tensor];
+
+        kernels->dropped_axis = 2;
+        if (kernels->shape.rank == 3) /* the node that computes its norm has read it before */
+            kernels->shape = *shape;
+    }
     graph_bind_parameter(import->graph, "weight", tensor);
 }
 
@@ -460,13 +465,6 @@ static int append_resize(struct onnx_import *import)
         import, graph_resize2d(import->graph, tensor, import->node->name, &resize), axes);
 }
 
-/* ---- the largest number ---- */
-
-static int32_t largest_pixel(struct onnx_import *import, int32_t tensor)
-{
-    return graph_adaptive_max_pool2d(import->graph, tensor, import->node->name, 1, 1);
-}
-
 static int append_global_max_pool(struct onnx_import *import)
 {
     struct onnx_value x = *onnx_input(import, 0);
@@ -474,38 +472,16 @@ static int append_global_max_pool(struct onnx_import *import)
     int axes;
 
     tensor = onnx_images_of(import, &x, &axes);
-    return tensor < 0 ? tensor : onnx_image_done(import, largest_pixel(import, tensor), axes);
-}
-
-static int append_reduce_max(struct onnx_import *import)
-{
-    struct onnx_value x = *onnx_input(import, 0);
-    int64_t extent[ONNX_RANK_MAX];
-    unsigned reduced;
-    int rank = onnx_reduced_axes(import, &x, &reduced, extent);
-    int32_t tensor;
-
-    if (rank < 0)
-        return import->error.code;
-    if (x.rank == 4 && reduced == 0xc) {
-        tensor = onnx_image(import, &x);
-        tensor = tensor < 0 ? tensor : largest_pixel(import, tensor);
-    } else if (x.rank == 3 && reduced == 0x2 && x.extent[0] == ONNX_BATCH) {
-        tensor = onnx_shaped(import, &x, 2, x.extent + 1);
-        tensor = tensor < 0 ? tensor
-                            : graph_max_over_time(import->graph, tensor, -1, import->node->name);
-    } else {
-        return onnx_missing(import, "over other than the pixels of images or the steps of "
-                                    "sequences");
-    }
-    return tensor < 0 ? tensor : onnx_done(import, onnx_tensor_value(tensor, rank, extent));
+    if (tensor < 0)
+        return tensor;
+    return onnx_image_done(
+        import, graph_adaptive_max_pool2d(import->graph, tensor, import->node->name, 1, 1), axes);
 }
 
 const struct onnx_operator_entry onnx_image_operators[] = {
     {"ConvTranspose", append_conv_transpose, false},
     {"Resize", append_resize, false},
     {"GlobalMaxPool", append_global_max_pool, false},
-    {"ReduceMax", append_reduce_max, false},
     {"Conv", append_conv, false},
     {"MaxPool", append_pool, false},
     {"AveragePool", append_pool, false},

@@ -13,7 +13,8 @@ const struct onnx_operator_entry *onnx_operator_find(const char *domain, const c
         onnx_layer_operators,     onnx_image_operators,       onnx_norm_operators,
         onnx_shape_operators,     onnx_elementwise_operators, onnx_sequence_operators,
         onnx_take_operators,      onnx_function_operators,    onnx_einsum_operators,
-        onnx_attention_operators, onnx_gelu_operators};
+        onnx_attention_operators, onnx_gelu_operators,        onnx_operand_operators,
+        onnx_mask_operators};
 
     if (domain && *domain && strcmp(domain, "ai.onnx") != 0)
         return NULL;
@@ -33,22 +34,12 @@ static bool reads_unknown(const struct onnx_import *import)
     return false;
 }
 
-static int node_import(struct onnx_import *import)
+/* Computes the node, or appends it to the graph. */
+static int node_append(struct onnx_import *import, const struct onnx_operator_entry *entry)
 {
     const Onnx__Node *proto = import->node->proto;
-    const struct onnx_operator_entry *entry = onnx_operator_find(proto->domain, proto->op_type);
-    int code;
+    int code = proto->domain && *proto->domain && !entry ? -ENOTSUP : onnx_fold(import);
 
-    for (int i = 0; i < import->node->output_count; i++)
-        if (import->node->output[i] >= 0)
-            import->values[import->node->output[i]] = (struct onnx_value){.kind = ONNX_ABSENT};
-    if (reads_unknown(import)) {
-        for (int i = 0; i < import->node->output_count; i++)
-            if (import->node->output[i] >= 0)
-                import->values[import->node->output[i]].kind = ONNX_UNKNOWN;
-        return entry || onnx_fold_knows(proto->op_type) ? 0 : onnx_missing(import, "%s", "");
-    }
-    code = proto->domain && *proto->domain && !entry ? -ENOTSUP : onnx_fold(import);
     if (code != -ENOTSUP)
         return code;
     if (!entry)
@@ -61,15 +52,37 @@ static int node_import(struct onnx_import *import)
     return code == -ENOTSUP ? 0 : code;
 }
 
+static int node_import(struct onnx_import *import)
+{
+    const Onnx__Node *proto = import->node->proto;
+    const struct onnx_operator_entry *entry = onnx_operator_find(proto->domain, proto->op_type);
+    bool done = false;
+    int code;
+
+    import->entry = entry;
+    for (int i = 0; i < import->node->output_count; i++)
+        if (import->node->output[i] >= 0)
+            import->values[import->node->output[i]] = (struct onnx_value){.kind = ONNX_ABSENT};
+    if (reads_unknown(import)) {
+        for (int i = 0; i < import->node->output_count; i++)
+            if (import->node->output[i] >= 0)
+                import->values[import->node->output[i]].kind = ONNX_UNKNOWN;
+        return entry || onnx_fold_knows(proto->op_type) ? 0 : onnx_missing(import, "%s", "");
+    }
+    code = onnx_computed_prepare(import, &done);
+    if (code == 0 && !done)
+        code = node_append(import, entry);
+    return onnx_computed_finish(import) ? import->error.code : code;
+}
+
 /* All that is missing, in one sentence. */
 static int missing_report(const struct onnx_import *import, struct error *error)
 {
-    enum { LISTED_MAX = 6 };
-
-    return error_set(
-        error, -ERROR_UNSUPPORTED, "the model has %d node%s that traind cannot train: %s%s",
-        import->missing_count, import->missing_count == 1 ? "" : "s",
-        import->missing ? import->missing : "", import->missing_count > LISTED_MAX ? ", …" : "");
+    return error_set(error, -ERROR_UNSUPPORTED,
+                     "the model has %d node%s that traind cannot train: %s%s",
+                     import->missing_count, import->missing_count == 1 ? "" : "s",
+                     import->missing ? import->missing : "",
+                     import->missing_count > ONNX_LISTED_MAX ? ", …" : "");
 }
 
 /* Gives each input its part of the samples, which are rows. */
@@ -183,7 +196,7 @@ static int output_take(struct onnx_import *import, int32_t *result, struct error
         const char *name = import->model->names[import->model->outputs[i]];
         struct onnx_value value = import->values[import->model->outputs[i]];
 
-        if (value.kind != ONNX_TENSOR)
+        if (value.kind != ONNX_TENSOR || value.alone)
             return error_set(error, -EINVAL, "the model's output %s does not depend on the samples",
                              name);
         if (value.rank < 1 || value.extent[0] != ONNX_BATCH)

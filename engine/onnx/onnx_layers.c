@@ -26,6 +26,12 @@ int onnx_done(struct onnx_import *import, struct onnx_value value)
     return value.tensor >= 0 ? 0 : value.tensor;
 }
 
+int onnx_done_as(struct onnx_import *import, struct onnx_value value, int32_t tensor)
+{
+    value.tensor = tensor;
+    return onnx_done(import, value);
+}
+
 bool onnx_bind_bias(struct onnx_import *import, const struct onnx_value *bias, int64_t width)
 {
     double number;
@@ -45,7 +51,9 @@ bool onnx_bind_bias(struct onnx_import *import, const struct onnx_value *bias, i
 static const struct onnx_value *absorb_bias(struct onnx_import *import, int rank, int64_t width,
                                             const struct onnx_node **adder)
 {
-    *adder = onnx_only_reader(import, import->node, "Add");
+    *adder = import->alone || import->replaced[1].kind != ONNX_ABSENT
+                 ? NULL
+                 : onnx_only_reader(import, import->node, "Add");
     for (int i = 0; *adder && (*adder)->input_count == 2 && i < 2; i++) {
         int32_t input = (*adder)->input[i];
         const struct onnx_value *bias = input >= 0 ? &import->values[input] : NULL;
@@ -90,8 +98,9 @@ static int append_gemm(struct onnx_import *import)
     const struct onnx_value *bias = onnx_input(import, 2);
     int code;
 
-    if (x.kind != ONNX_TENSOR || weight.kind != ONNX_CONSTANT || x.rank != 2 || weight.rank != 2 ||
-        onnx_attribute_int(import, "transA", 0) || onnx_attribute_float(import, "alpha", 1) != 1 ||
+    if (x.kind != ONNX_TENSOR || weight.kind != ONNX_CONSTANT || x.rank - import->alone != 2 ||
+        weight.rank != 2 || onnx_attribute_int(import, "transA", 0) ||
+        onnx_attribute_float(import, "alpha", 1) != 1 ||
         (bias->kind != ONNX_ABSENT && onnx_attribute_float(import, "beta", 1) != 1) ||
         bias->kind == ONNX_TENSOR)
         return onnx_missing(import, "other than rows times a constant matrix and a bias");
@@ -211,9 +220,13 @@ static int append_mat_mul(struct onnx_import *import)
     const struct onnx_value *bias;
     int code;
 
-    if (x.kind == ONNX_TENSOR && weight.kind == ONNX_TENSOR)
-        return onnx_attention_absorb(import) ? import->graph->error.code
-                                             : onnx_batch_product(import, &x, &weight);
+    if (x.kind == ONNX_TENSOR && weight.kind == ONNX_TENSOR) {
+        bool given =
+            import->replaced[0].kind == ONNX_ABSENT && import->replaced[1].kind == ONNX_ABSENT;
+
+        return given && onnx_attention_absorb(import) ? import->graph->error.code
+                                                      : onnx_batch_product(import, &x, &weight);
+    }
     if (weight.kind == ONNX_TENSOR && weight.rank >= 2 && is_matrix(import, &x))
         return append_left_product(import, &x, &weight);
     if (x.kind != ONNX_TENSOR || x.rank < 2 || weight.rank > x.rank || !is_matrix(import, &weight))
@@ -242,7 +255,7 @@ int onnx_reduced_axes(struct onnx_import *import, const struct onnx_value *x, un
 
     *reduced = count > 0 || onnx_attribute_int(import, "noop_with_empty_axes", 0)
                    ? 0
-                   : (1u << x->rank) - 1;
+                   : ((1u << x->rank) - 1) & ~(unsigned)import->alone;
     for (int i = 0; i < count; i++) {
         int axis = onnx_axis(import, axes[i], x->rank);
 

@@ -437,7 +437,6 @@ static int model_read(struct onnx_model *model, const char *path, struct error *
 int onnx_open(const char *directory, const char *path, struct onnx_model **result,
               struct error *error)
 {
-    AUTO_FREE char *joined = NULL;
     struct onnx_model *model = calloc(1, sizeof *model);
     const char *slash;
     int code;
@@ -445,17 +444,19 @@ int onnx_open(const char *directory, const char *path, struct onnx_model **resul
     *result = NULL;
     if (!model)
         return error_no_memory(error, "the model");
-    if (asprintf(&joined, "%s%s%s", *path == '/' || !directory ? "" : directory,
+    if (asprintf(&model->path, "%s%s%s", *path == '/' || !directory ? "" : directory,
                  *path == '/' || !directory ? "" : "/", path) < 0)
-        joined = NULL;
-    slash = joined ? strrchr(joined, '/') : NULL;
-    if (joined)
-        model->directory = slash ? strndup(joined, (size_t)(slash - joined)) : strdup(".");
-    if (!model->directory) {
+        model->path = NULL;
+    slash = model->path ? strrchr(model->path, '/') : NULL;
+    if (model->path)
+        model->directory =
+            slash ? strndup(model->path, (size_t)(slash - model->path)) : strdup(".");
+    if (!model->path || !model->directory) {
+        free(model->path);
         free(model);
         return error_no_memory(error, "the model's path");
     }
-    code = model_read(model, joined, error);
+    code = model_read(model, model->path, error);
     if (code) {
         onnx_close(model);
         return code;
@@ -482,5 +483,6 @@ void onnx_close(struct onnx_model *model)
     if (model->proto)
         onnx__model__free_unpacked(model->proto, NULL);
     free(model->directory);
+    free(model->path);
     free(model);
 }

@@ -70,7 +70,7 @@ struct onnx_lent;
 
 struct onnx_model {
     Onnx__Model *proto;
-    char *directory; /* of the file */
+    char *path, *directory; /* of the file */
     struct onnx_node *nodes;
     int node_count;
     int32_t *numbers; /* of all nodes' inputs and outputs */

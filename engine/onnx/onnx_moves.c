@@ -20,7 +20,10 @@ static int append_cast(struct onnx_import *import)
 
     if (strcmp(import->node->proto->op_type, "CastLike") == 0)
         to = onnx_input(import, 1)->type;
-    if (onnx_type_is_float(to) != onnx_type_is_float(x.type))
+    if (x.type == ONNX_BOOL && (onnx_type_is_float(to) || to == ONNX_BOOL))
+        x.type = to; /* a mask has numbers */
+    if (onnx_type_is_float(to) != onnx_type_is_float(x.type) ||
+        (x.type == ONNX_BOOL) != (to == ONNX_BOOL))
         return onnx_missing(import, "of whole numbers to others, or back");
     *onnx_output(import, 0) = x;
     return 0;

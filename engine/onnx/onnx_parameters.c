@@ -390,6 +390,19 @@ static bool lent_is_alone(struct onnx_import *import, const struct onnx_lent *wa
     return true;
 }
 
+bool onnx_weight_is_turned(struct onnx_import *import, const struct onnx_value *value)
+{
+    struct onnx_lent wanted = {.count = 0};
+
+    if (!onnx_value_trains(value) || value->part_count || onnx_is_picked(value) ||
+        lent_add(import, &wanted, value))
+        return false;
+    for (const struct onnx_lent *lent = import->model->lent; lent; lent = lent->next)
+        if (!lent->own && !pieces_equal(lent, &wanted) && lent_overlap(lent, &wanted))
+            return true;
+    return false;
+}
+
 /* What the model has lent with these numbers, or the new one. Names are cut: another's has a
  * number behind it. */
 static const struct onnx_lent *lend(struct onnx_import *import, const struct onnx_lent *wanted,

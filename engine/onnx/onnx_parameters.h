@@ -20,6 +20,9 @@ int32_t onnx_weights_tensor(struct onnx_import *import, const struct onnx_weight
 int32_t onnx_weight(struct onnx_import *import, const struct onnx_value *value,
                     const struct graph_shape *shape, bool statistic);
 
+/* Whether a layer has the parameter in another order already, or another part that overlaps. */
+bool onnx_weight_is_turned(struct onnx_import *import, const struct onnx_value *value);
+
 /* Gives the graph the numbers of parameters of which layers read a part, such as the first rows of
  * a table of positions, as statistics: so exports have the whole parameter. Returns 0, or an error
  * that is kept. */

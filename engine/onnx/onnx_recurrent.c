@@ -1,4 +1,5 @@
-/* onnx_recurrent.c: LSTM and GRU nodes, in one direction or both, which begin with a state of 0. */
+/* onnx_recurrent.c: LSTM, GRU and RNN nodes, in one direction or both, which begin with a state of
+ * 0. */
 #include "engine/graph/forward.h"
 #include "engine/onnx/onnx_tensors.h"
 
@@ -165,7 +166,201 @@ static int append_recurrent(struct onnx_import *import)
     return 0;
 }
 
+/* ---- a plain recurrent layer, step by step ---- */
+
+enum { RNN_STEPS_MAX = 1024 };
+
+/* Cuts rows of `count` steps into a tensor for each. A split has few parts, so it takes several,
+ * one within another. */
+static void steps_cut(struct onnx_import *import, int32_t rows, int64_t count, int64_t width,
+                      int32_t *steps)
+{
+    int64_t widths[GRAPH_OUTPUTS_MAX], each = 1;
+    int32_t parts[GRAPH_OUTPUTS_MAX];
+    int number = 0;
+
+    if (count == 1) {
+        *steps = rows;
+        return;
+    }
+    while (each * GRAPH_OUTPUTS_MAX < count)
+        each *= GRAPH_OUTPUTS_MAX;
+    for (int64_t left = count; left > 0; left -= each)
+        widths[number++] = (left < each ? left : each) * width;
+    if (graph_split(import->graph, rows, widths, number, parts,
+                    onnx_layer_name(import, ".cut").text))
+        return;
+    for (int i = 0; i < number; i++)
+        steps_cut(import, parts[i], widths[i] / width, width, steps + i * each);
+}
+
+/* The reverse: the steps side by side. */
+static int32_t steps_join(struct onnx_import *import, int32_t *steps, int64_t count)
+{
+    while (count > 1) {
+        int64_t joined = 0;
+
+        for (int64_t first = 0; first < count; first += GRAPH_OUTPUTS_MAX) {
+            int64_t left = count - first;
+
+            steps[joined++] =
+                graph_concatenate(import->graph, steps + first,
+                                  (int)(left < GRAPH_OUTPUTS_MAX ? left : GRAPH_OUTPUTS_MAX),
+                                  onnx_layer_name(import, ".steps").text);
+        }
+        count = joined;
+    }
+    return steps[0];
+}
+
+/* Rows times the matrix of a direction, with half of its biases. */
+static int32_t rnn_product(struct onnx_import *import, int32_t rows, int input, int direction)
+{
+    struct onnx_value weight = *onnx_input(import, input), bias = *onnx_input(import, 3);
+    const int64_t shape[2] = {weight.extent[1], weight.extent[2]};
+    bool biased = bias.kind != ONNX_ABSENT;
+
+    if (onnx_constant_slice(import, &weight, 0, direction, 1, 1) ||
+        onnx_constant_reshape(import, &weight, 2, shape))
+        return import->error.code;
+    if (biased && (onnx_constant_slice(import, &bias, 0, direction, 1, 1) ||
+                   onnx_constant_slice(import, &bias, 1, input == 1 ? 0 : shape[0], shape[0], 1) ||
+                   onnx_constant_reshape(import, &bias, 1, shape)))
+        return import->error.code;
+    graph_bind_parameter(
+        import->graph, "weight",
+        onnx_weight(import, &weight,
+                    &(struct graph_shape){.rank = 2, .extent = {shape[0], shape[1]}}, false));
+    biased = biased && onnx_bind_bias(import, &bias, shape[0]);
+    return graph_linear(import->graph, rows,
+                        onnx_layer_name(import, input == 1 ? ".input" : ".state").text, shape[0],
+                        biased);
+}
+
+/* One direction over samples [B,T,F]: a tensor for each step, in the order of the sequence. */
+static int rnn_direction(struct onnx_import *import, int32_t x, int direction, bool reverse,
+                         enum activation_kind kind, int64_t count, int32_t *steps)
+{
+    struct graph *graph = import->graph;
+    const char *name = onnx_layer_name(import, ".step").text;
+    int64_t hidden = onnx_input(import, 2)->extent[2];
+    int32_t rows = rnn_product(import, x, 1, direction), state;
+    struct onnx_value zero;
+    void *numbers;
+
+    if (rows < 0)
+        return rows;
+    rows = onnx_reshaped(import, rows, 1, (int64_t[]){count * hidden});
+    steps_cut(import, rows, count, hidden, steps);
+    zero = onnx_constant_new(import, ONNX_FLOAT, 1, &hidden, &numbers);
+    state = numbers ? onnx_repeated_tensor(import, &zero) : import->error.code;
+    for (int64_t i = 0; i < count && state >= 0; i++) {
+        int64_t at = reverse ? count - 1 - i : i;
+        int32_t product = rnn_product(import, state, 2, direction);
+
+        if (product < 0)
+            return product;
+        state = graph_activation(graph, graph_add(graph, steps[at], product, name), name, kind);
+        steps[at] = state;
+    }
+    return state < 0 ? state : 0;
+}
+
+/* The function of the steps; false: another one. */
+static bool rnn_activation(const struct onnx_import *import, enum activation_kind *kind)
+{
+    const Onnx__Attribute *names = onnx_attribute(import->node, "activations");
+    bool relu = names && names->n_strings > 0 && names->strings[0].len == 4 &&
+                memcmp(names->strings[0].data, "Relu", 4) == 0;
+
+    *kind = relu ? ACTIVATION_RELU : ACTIVATION_TANH;
+    for (size_t i = 0; names && i < names->n_strings; i++)
+        if (names->strings[i].len != 4 ||
+            memcmp(names->strings[i].data, relu ? "Relu" : "Tanh", 4) != 0)
+            return false;
+    return true;
+}
+
+static bool rnn_is_known(struct onnx_import *import, enum activation_kind *kind)
+{
+    const struct onnx_value *x = onnx_input(import, 0), *weight = onnx_input(import, 1),
+                            *state = onnx_input(import, 2), *bias = onnx_input(import, 3);
+
+    if (x->kind != ONNX_TENSOR || x->rank != 3 || weight->kind != ONNX_CONSTANT ||
+        state->kind != ONNX_CONSTANT || weight->rank != 3 || state->rank != 3 ||
+        (bias->kind != ONNX_ABSENT && (bias->kind != ONNX_CONSTANT || bias->rank != 2)))
+        return onnx_missing(import, "without constant weights and biases"), false;
+    if (weight->extent[1] != state->extent[1] || state->extent[1] != state->extent[2] ||
+        weight->extent[0] != state->extent[0] || weight->extent[0] < 1 || weight->extent[0] > 2 ||
+        state->extent[2] < 1 ||
+        (bias->kind != ONNX_ABSENT &&
+         (bias->extent[0] != weight->extent[0] || bias->extent[1] != 2 * state->extent[1])))
+        return onnx_fail(import, "the shapes of its weights do not fit each other"), false;
+    if (!is_zero(onnx_input(import, 5)) || onnx_has_input(import, 4))
+        return onnx_missing(import, "with lengths, or a state that is not 0"), false;
+    if (!rnn_activation(import, kind) || onnx_attribute(import->node, "clip"))
+        return onnx_missing(import, "with other activations than Tanh or Relu, or with clip"),
+               false;
+    return true;
+}
+
+/* Appends each direction: every step of all, and their ends. */
+static int rnn_append(struct onnx_import *import, int32_t x, enum activation_kind kind,
+                      int64_t steps, bool back)
+{
+    int64_t directions = onnx_input(import, 1)->extent[0];
+    int64_t hidden = onnx_input(import, 2)->extent[2];
+    int32_t *step = onnx_allocate(import, (size_t)steps, sizeof *step), y[2] = {-1}, last[2] = {-1};
+
+    for (int i = 0; i < directions && step; i++) {
+        bool reverse = back || i == 1;
+        int code = rnn_direction(import, x, i, reverse, kind, steps, step);
+
+        if (code)
+            return code;
+        last[i] = step[reverse ? 0 : steps - 1];
+        y[i] =
+            onnx_reshaped(import, steps_join(import, step, steps), 2, (int64_t[]){steps, hidden});
+    }
+    if (step && directions == 2) {
+        y[0] = graph_concatenate(import->graph, y, 2, onnx_layer_name(import, ".both").text);
+        last[0] = graph_concatenate(import->graph, last, 2, onnx_layer_name(import, ".ends").text);
+    }
+    if (!step || import->graph->error.code)
+        return import->error.code;
+    give_results(import, y[0], last[0], steps, directions, hidden);
+    return 0;
+}
+
+static int append_rnn(struct onnx_import *import)
+{
+    struct onnx_value x = *onnx_input(import, 0);
+    enum activation_kind kind;
+    char text[16];
+    bool back;
+
+    if (!rnn_is_known(import, &kind))
+        return import->error.code;
+    back = strcmp(onnx_attribute_text(import, "direction", "forward", text, sizeof text),
+                  "reverse") == 0;
+    if (!onnx_attribute_int(import, "layout", 0)) {
+        int64_t steps = x.extent[0];
+
+        onnx_atoms_permute(&x.atoms, 3, (int[]){1, 0, 2});
+        x.extent[0] = x.extent[1];
+        x.extent[1] = steps;
+    }
+    if (x.extent[0] != ONNX_BATCH || x.extent[1] >= ONNX_BATCH)
+        return onnx_missing(import, "whose batch is not the samples'");
+    if (x.extent[1] < 1 || x.extent[1] > RNN_STEPS_MAX)
+        return onnx_missing(import, "of %lld steps; %d are possible", (long long)x.extent[1],
+                            (int)RNN_STEPS_MAX);
+    x.tensor = onnx_shaped(import, &x, 2, x.extent + 1);
+    return x.tensor < 0 ? x.tensor : rnn_append(import, x.tensor, kind, x.extent[1], back);
+}
+
 const struct onnx_operator_entry onnx_sequence_operators[] = {
+    {"RNN", append_rnn, false},
     {"LSTM", append_recurrent, false},
     {"GRU", append_recurrent, false},
     {NULL, NULL, false},

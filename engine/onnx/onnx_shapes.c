@@ -23,7 +23,7 @@ static void batch_restore(const struct onnx_import *import, const struct onnx_va
         extent[0] = extent[0] / fixed * ONNX_BATCH;
 }
 
-int onnx_new_shape(struct onnx_import *import, const struct onnx_value *value, int64_t *extent)
+static int new_shape(struct onnx_import *import, const struct onnx_value *value, int64_t *extent)
 {
     bool keeps_zero = onnx_attribute_int(import, "allowzero", 0);
     int rank = onnx_integers(import, "shape", 1, extent, ONNX_RANK_MAX), inferred = -1;
@@ -47,18 +47,40 @@ int onnx_new_shape(struct onnx_import *import, const struct onnx_value *value, i
     return rank;
 }
 
+int onnx_new_shape(struct onnx_import *import, const struct onnx_value *value, int64_t *extent)
+{
+    struct onnx_value without;
+    int rank;
+
+    if (!import->alone)
+        return new_shape(import, value, extent);
+    without = onnx_without_batch(value);
+    without.kind = ONNX_CONSTANT; /* no batch is to be restored */
+    rank = new_shape(import, &without, extent);
+    if (rank < 0)
+        return rank;
+    if (rank == ONNX_RANK_MAX)
+        return onnx_fail(import, "the result would have too many dimensions");
+    memmove(extent + 1, extent, (size_t)rank * sizeof *extent);
+    extent[0] = ONNX_BATCH;
+    return rank + 1;
+}
+
 int onnx_new_order(struct onnx_import *import, const struct onnx_value *value, int *axes)
 {
     int64_t given[ONNX_RANK_MAX];
-    int count = onnx_integers(import, "perm", -1, given, ONNX_RANK_MAX);
+    int count = onnx_integers(import, "perm", -1, given, ONNX_RANK_MAX), first = import->alone;
     unsigned seen = 0;
 
     if (import->error.code)
         return import->error.code;
-    if (count >= 0 && count != value->rank)
-        return onnx_fail(import, "it orders %d axes, but its input has %d", count, value->rank);
+    if (count >= 0 && count != value->rank - first)
+        return onnx_fail(import, "it orders %d axes, but its input has %d", count,
+                         value->rank - first);
     for (int r = 0; r < value->rank; r++) {
-        axes[r] = count < 0 ? value->rank - 1 - r : onnx_axis(import, given[r], value->rank);
+        axes[r] = r < first   ? 0
+                  : count < 0 ? value->rank - 1 - (r - first)
+                              : onnx_axis(import, given[r - first], value->rank);
         if (axes[r] < 0)
             return import->error.code;
         seen |= 1u << axes[r];

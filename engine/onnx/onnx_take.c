@@ -199,6 +199,45 @@ int32_t onnx_picked_tensor(struct onnx_import *import, const struct onnx_value *
                                 onnx_layer_name(import, ".take").text);
 }
 
+int32_t onnx_repeated_tensor(struct onnx_import *import, const struct onnx_value *value)
+{
+    struct take_attributes take = {.outer = 1, .inner = 1, .to = onnx_value_elements(value)};
+    bool whole = onnx_value_trains(value) && !value->part_count;
+    struct onnx_value source = *value;
+    int32_t parameter, map;
+    int64_t *rows;
+
+    if (onnx_is_picked(value))
+        return onnx_picked_tensor(import, value);
+    if (whole) { /* the parameter as it stands in the file: others may read it so */
+        source.rank = 1;
+        source.offset = 0;
+        source.stride[0] = 1;
+        source.extent[0] = value->store->count;
+    }
+    take.from = onnx_value_elements(&source);
+    if (take.to < 1 || take.to > TAKE_ROWS_MAX || take.from > TAKE_ROWS_MAX)
+        return onnx_fail(import, "it repeats %lld numbers for each sample; %d are possible",
+                         (long long)take.from, (int)TAKE_ROWS_MAX);
+    parameter = onnx_weight(import, &source, NULL, false);
+    rows = onnx_allocate(import, (size_t)take.to + 1, sizeof *rows);
+    if (parameter < 0 || !rows)
+        return parameter < 0 ? parameter : import->error.code;
+    for (int64_t i = 0; i < take.to; i++) {
+        int64_t rest = i, place = whole ? value->offset : i;
+
+        for (int r = value->rank - 1; r >= 0 && whole; r--) {
+            place += rest % value->extent[r] * value->stride[r];
+            rest /= value->extent[r];
+        }
+        rows[i] = place;
+    }
+    map = map_append(import, &take, rows);
+    return map < 0 ? map
+                   : graph_take(import->graph, parameter, map, &take,
+                                onnx_layer_name(import, ".repeat").text);
+}
+
 /* ---- nodes ---- */
 
 /* The numbers first, first + step, … of an axis. */

@@ -70,14 +70,45 @@ static bool path_is_inside(const char *path)
     return true;
 }
 
-static int external_map(struct onnx_external *external, struct error *error)
+static bool lies_below(const char *path, const char *folder)
 {
-    AUTO_CLOSE int file = open(external->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    size_t length = strlen(folder);
+
+    length -= length && folder[length - 1] == '/';
+    return strncmp(path, folder, length) == 0 && path[length] == '/';
+}
+
+/* Whether the file, without symbolic links, lies in the model's folder, or in that in which the
+ * model's file really lies: a cache of models may have links to both. onnxruntime asks the same. */
+static bool is_beside_model(const struct onnx_model *model, const char *real)
+{
+    AUTO_FREE char *folder = realpath(model->directory, NULL);
+    AUTO_FREE char *file = realpath(model->path, NULL);
+    char *slash = file ? strrchr(file, '/') : NULL;
+
+    if (folder && lies_below(real, folder))
+        return true;
+    if (!slash)
+        return false;
+    *slash = '\0';
+    return lies_below(real, file);
+}
+
+static int external_map(const struct onnx_model *model, struct onnx_external *external,
+                        struct error *error)
+{
+    AUTO_FREE char *real = realpath(external->path, NULL);
+    AUTO_CLOSE int file = real ? open(real, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW) : -1;
     struct stat status;
 
     if (file < 0)
         return error_set_errno(error, -errno, "the file %s, which holds weights of the model",
                                external->path);
+    if (!is_beside_model(model, real))
+        return error_set(error, -EINVAL,
+                         "%s, which should hold weights of the model, is a link to %s, outside of "
+                         "the model's folder: copy the file there",
+                         external->path, real);
     if (fstat(file, &status) < 0 || !S_ISREG(status.st_mode))
         return error_set(error, -EINVAL, "%s, which should hold weights of the model, is no file",
                          external->path);
@@ -111,7 +142,7 @@ static int external_find(struct onnx_model *model, const char *location,
         return error_no_memory(error, "the model's files");
     }
     model->externals = grown;
-    code = external_map(&external, error);
+    code = external_map(model, &external, error);
     if (code) {
         free(external.path);
         return code;

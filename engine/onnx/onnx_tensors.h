@@ -24,10 +24,13 @@ int onnx_reshape_to(struct onnx_import *import, struct onnx_value *x, int rank,
 extern const struct onnx_operator_entry onnx_layer_operators[], onnx_image_operators[],
     onnx_norm_operators[], onnx_shape_operators[], onnx_elementwise_operators[],
     onnx_sequence_operators[], onnx_take_operators[], onnx_function_operators[],
-    onnx_einsum_operators[], onnx_attention_operators[], onnx_gelu_operators[];
+    onnx_einsum_operators[], onnx_attention_operators[], onnx_gelu_operators[],
+    onnx_operand_operators[], onnx_mask_operators[];
 
 /* Makes the value the present node's output; returns 0, or the error that its tensor is. */
 int onnx_done(struct onnx_import *import, struct onnx_value value);
+/* The same of a value that becomes that tensor. */
+int onnx_done_as(struct onnx_import *import, struct onnx_value value, int32_t tensor);
 /* The layer is named as in PyTorch where its weights are: "layer1.0.conv1" of
  * "layer1.0.conv1.weight". */
 struct onnx_layer_name onnx_weight_layer(const struct onnx_import *import,
@@ -55,6 +58,14 @@ int onnx_pad(struct onnx_import *import, struct onnx_value *value, const char *m
 int onnx_combine(struct onnx_import *import, const struct onnx_value *a, const struct onnx_value *b,
                  enum broadcast_kind kind);
 
+/* a - b, of which one may be constant, and either the smaller one; the present node's output. */
+int onnx_subtract(struct onnx_import *import, const struct onnx_value *a,
+                  const struct onnx_value *b);
+/* The absolute numbers. */
+int32_t onnx_absolute(struct onnx_import *import, int32_t x);
+/* The value between two numbers, other than 0 and 6; one of them may be infinite. The result is the
+ * present node's output. */
+int onnx_clip(struct onnx_import *import, struct onnx_value x, double least, double most);
 /* Products of the matrices that the last two axes of both are; the other axes are equal, or repeat.
  * The result is the present node's output. */
 int onnx_batch_product(struct onnx_import *import, struct onnx_value *a, struct onnx_value *b);

@@ -56,7 +56,6 @@ int onnx_fail(struct onnx_import *import, const char *format, ...)
 
 int onnx_missing(struct onnx_import *import, const char *format, ...)
 {
-    enum { LISTED_MAX = 6 };
     char reason[256];
     char *grown = NULL;
     va_list arguments;
@@ -67,7 +66,7 @@ int onnx_missing(struct onnx_import *import, const char *format, ...)
     for (int i = 0; i < import->node->output_count; i++)
         if (import->node->output[i] >= 0)
             import->values[import->node->output[i]].kind = ONNX_UNKNOWN;
-    if (import->missing_count++ >= LISTED_MAX)
+    if (import->missing_count++ >= ONNX_LISTED_MAX)
         return 0;
     if (asprintf(&grown, "%s%s%s (node %s)%s%s", import->missing ? import->missing : "",
                  import->missing ? ", " : "", import->node->proto->op_type, import->node->name,
@@ -84,6 +83,8 @@ const struct onnx_value *onnx_input(const struct onnx_import *import, int index)
 
     if (index >= import->node->input_count || import->node->input[index] < 0)
         return &absent;
+    if (index < ONNX_REPLACED_MAX && import->replaced[index].kind != ONNX_ABSENT)
+        return &import->replaced[index];
     return &import->values[import->node->input[index]];
 }
 
@@ -151,9 +152,10 @@ int onnx_integers(struct onnx_import *import, const char *name, int index, int64
 
 int onnx_axis(struct onnx_import *import, int64_t axis, int rank)
 {
+    rank -= import->alone;
     if (axis < -rank || axis >= rank) {
         onnx_fail(import, "there is no axis %lld of %d", (long long)axis, rank);
         return -1;
     }
-    return (int)(axis < 0 ? axis + rank : axis);
+    return (int)(axis < 0 ? axis + rank : axis) + import->alone;
 }

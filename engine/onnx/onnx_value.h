@@ -8,6 +8,7 @@
 #define ONNX_BATCH ((int64_t)1 << 40)
 enum { ONNX_ATOMS_MAX = 16, ONNX_PARTS_MAX = 16 };
 enum { ONNX_COMPUTED_MAX = 1 << 26 }; /* numbers of a constant that is computed */
+enum { ONNX_LISTED_MAX = 6 };         /* operators that one sentence names as missing */
 
 /* How the axes of a value lie in a tensor of the graph, whose numbers are in the order of the
  * atoms. Atom 0 is the batch. Axis r of the value is made of the atoms order[first[r]] to before
@@ -44,6 +45,18 @@ struct onnx_value {
     struct onnx_atoms atoms;
     struct onnx_cut *cut;
     double factor; /* by which the tensor is to be multiplied still; 0: 1 */
+    /* A tensor that is computed from constants alone, parameters among them, and so the same for
+     * each sample. Its first axis is the batch, which the model does not give it. */
+    bool alone;
+    const struct onnx_scaled *scaled; /* such a one that is no tensor yet */
+};
+
+/* A parameter times numbers that are computed from parameters: weight norm, spectral norm. Layers
+ * multiply by the parameter and then by the numbers. */
+struct onnx_scaled {
+    struct onnx_value weight; /* the parameter, a constant */
+    struct onnx_value scale;  /* alone: [B,n], or [B] */
+    int axis;                 /* of the weight that has n numbers; -1: there is one number */
 };
 
 /* A part of a tensor that is cut out when an operator needs it. Attention needs no queries, keys
@@ -59,15 +72,20 @@ struct onnx_cut {
     int part_count;
 };
 
+enum { ONNX_REPLACED_MAX = 32 }; /* inputs of a node that are given in another form */
+
 /* The state of an import. */
 struct onnx_import {
     struct onnx_model *model;
     struct graph *graph;
     bool keeps_weights;
-    struct onnx_value *values;    /* per value of the model */
-    struct onnx_value nowhere;    /* what an output that is left out gets */
-    const struct onnx_node *node; /* the present one */
+    struct onnx_value *values;               /* per value of the model */
+    struct onnx_value nowhere;               /* what an output that is left out gets */
+    const struct onnx_node *node;            /* the present one */
+    const struct onnx_operator_entry *entry; /* its operator; NULL: there is none */
     int node_index;
+    bool alone; /* what it reads is constant or `alone`; axes are counted without the batch */
+    struct onnx_value replaced[ONNX_REPLACED_MAX]; /* what it reads instead, unless ONNX_ABSENT */
     int constants;             /* computed ones that the present node has made tensors */
     bool *absorbed;            /* per node: a node before has done its work */
     struct onnx_block *blocks; /* memory that lives as long as the import */
@@ -112,6 +130,8 @@ struct onnx_value onnx_constant_new(struct onnx_import *import, enum onnx_type t
                                     const int64_t *extent, void **numbers);
 struct onnx_value onnx_constant_of(const struct onnx_initializer *initializer);
 int64_t onnx_value_elements(const struct onnx_value *value);
+/* A value that is alone, without the batch: for its shape. */
+struct onnx_value onnx_without_batch(const struct onnx_value *value);
 /* Number `index` in row-major order, converted. */
 double onnx_number(const struct onnx_value *value, int64_t index);
 int64_t onnx_integer(const struct onnx_value *value, int64_t index);
@@ -158,6 +178,15 @@ bool onnx_atoms_match(struct onnx_atoms *a, struct onnx_atoms *b, int rank);
 
 /* A value that is the graph's tensor, whose axes are each an atom in its order. */
 struct onnx_value onnx_tensor_value(int32_t tensor, int rank, const int64_t *extent);
+/* ---- values of parameters alone (onnx_computed.c) ---- */
+
+/* Gives the present node what it reads in the form that its operator takes: parameters that are
+ * repeated over the batch, or are computed from parameters, become tensors. `*done`: the node's
+ * work is done, or it is missing. 0, or the error that the import or its graph keeps. */
+int onnx_computed_prepare(struct onnx_import *import, bool *done);
+/* Behind the node's operator: marks results that are alone. */
+int onnx_computed_finish(struct onnx_import *import);
+
 /* Makes the value a tensor whose numbers are in the order of its axes, the batch first. */
 int onnx_settle(struct onnx_import *import, struct onnx_value *value);
 /* Cuts out and multiplies what is to be. 0, or the error that the import or its graph keeps. */
@@ -184,6 +213,8 @@ int onnx_expand(struct onnx_import *import, struct onnx_value *value, const int6
 /* The numbers of a parameter that onnx_constant_picked() has chosen, as a tensor [B, numbers]. */
 int32_t onnx_picked_tensor(struct onnx_import *import, const struct onnx_value *value);
 bool onnx_is_picked(const struct onnx_value *value);
+/* The numbers of a constant or parameter, once for each sample: [B, numbers]. */
+int32_t onnx_repeated_tensor(struct onnx_import *import, const struct onnx_value *value);
 /* A settled value (onnx_settle()) whose axes but the batch are changed, with its new tensor. */
 int onnx_resettled(struct onnx_import *import, struct onnx_value *value, int32_t tensor, int rank,
                    const int64_t *extent);

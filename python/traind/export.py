@@ -106,6 +106,24 @@ def average_pool(original: Any, axes: int) -> Any:
     return pool
 
 
+def embedding_bag(original: Any) -> Any:
+    """An nn.EmbeddingBag of rows of indices, which torch.onnx would write as a loop over the bags."""
+    def bag(input: Any, weight: Any, offsets: Any = None, max_norm: Any = None, norm_type: float = 2.0,  # pylint: disable=redefined-builtin
+            scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False, per_sample_weights: Any = None,
+            include_last_offset: bool = False, padding_idx: int | None = None) -> Any:
+        import torch
+
+        if input.dim() != 2 or max_norm is not None or padding_idx is not None or mode not in ("sum", "mean", "max"):
+            return original(input, weight, offsets, max_norm, norm_type, scale_grad_by_freq, mode, sparse, per_sample_weights,
+                            include_last_offset, padding_idx)
+        rows = torch.nn.functional.embedding(input, weight)
+        if per_sample_weights is not None:
+            rows = rows * per_sample_weights.unsqueeze(-1)
+        return rows.amax(1) if mode == "max" else rows.mean(1) if mode == "mean" else rows.sum(1)
+
+    return bag
+
+
 def keep_names_apart(graph: Any) -> None:
     """torch.onnx names what a node gives after the function, so a parameter `t` and the result of x.t() may have one name. The
     parameter keeps it."""
@@ -132,7 +150,8 @@ def traceable(module: Any) -> Iterator[None]:
     logging.disable(logging.CRITICAL)
     with warnings.catch_warnings(), \
             mock.patch.object(functions, "adaptive_avg_pool1d", average_pool(functions.adaptive_avg_pool1d, 1)), \
-            mock.patch.object(functions, "adaptive_avg_pool2d", average_pool(functions.adaptive_avg_pool2d, 2)):
+            mock.patch.object(functions, "adaptive_avg_pool2d", average_pool(functions.adaptive_avg_pool2d, 2)), \
+            mock.patch.object(functions, "embedding_bag", embedding_bag(functions.embedding_bag)):
         warnings.simplefilter("ignore")
         try:
             yield

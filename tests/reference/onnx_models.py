@@ -348,6 +348,107 @@ def vision(name, size=64, rate=1e-4, **keys):
     return Case(build, (3, size, size), large=True, rate=rate)
 
 
+class Computed(nn.Module):
+    """Parameters that are computed from parameters: weight norm, spectral norm, normalised weights, a softmax of factors, a
+    temperature, positions by a small network. A matrix that is tied to its transposed, and one for each of several experts."""
+
+    def __init__(self):
+        super().__init__()
+        parametrizations = nn.utils.parametrizations
+        self.signal = parametrizations.weight_norm(nn.Conv1d(2, 6, 3, padding=2))
+        self.image = parametrizations.weight_norm(nn.Conv2d(1, 6, 3, padding=1))
+        self.up = parametrizations.weight_norm(nn.ConvTranspose1d(6, 6, 2, stride=2))
+        self.rows = parametrizations.weight_norm(nn.Linear(6, 12))
+        self.spectral = parametrizations.spectral_norm(nn.Linear(12, 12))
+        self.mixed = nn.Parameter(torch.randn(3) * 0.3)
+        self.register_buffer("places", torch.linspace(-1, 1, 8).unsqueeze(1))
+        self.position = nn.Sequential(nn.Linear(1, 5), nn.ReLU(), nn.Linear(5, 6))
+        self.narrow = nn.Parameter(torch.randn(12, 12) * 0.3)
+        self.classes = nn.Parameter(torch.randn(10, 12))
+        self.temperature = nn.Parameter(torch.tensor(1.5))
+        self.tied, self.experts = nn.Parameter(torch.randn(5, 12) * 0.3), nn.Parameter(torch.randn(2, 12, 12) * 0.3)
+
+    def train(self, mode=True):
+        super().train(mode)
+        self.spectral.parametrizations.weight[0].eval()  # an export has the vectors of its moment; PyTorch would go on
+        return self
+
+    def forward(self, x):
+        functions = nn.functional
+        y = self.signal(x)[:, :, :-2].relu()
+        y = self.up(y)[:, :, ::2] + self.position(self.places).t()
+        z = self.image((x[:, :1].unsqueeze(2) + x[:, 1:].unsqueeze(3))).tanh()
+        factors = self.mixed.softmax(0)
+        mixed = torch.stack([y.mean(2), z.mean((2, 3)), y.amax(2)], 1) * factors[None, :, None]
+        w = self.rows(mixed.sum(1)).relu()
+        w = functions.linear(self.spectral(w), self.narrow / 12 ** 0.5) + functions.linear(w, torch.tanh(self.narrow))
+        w = w + functions.linear(functions.linear(w, self.tied).tanh(), self.tied.t())
+        w = torch.einsum("bi,eij->bej", w, self.experts).relu().sum(1)
+        return self.temperature.exp() * functions.normalize(w, dim=-1) @ functions.normalize(self.classes, dim=-1).t()
+
+
+class Extremes(nn.Module):
+    """The larger and smaller of two, extremes along any axis, their smooth forms, CELU; what is compared with thresholds."""
+
+    def __init__(self):
+        super().__init__()
+        self.rows, self.more = nn.Linear(8, 12), nn.Linear(12, 24)
+        self.bound = nn.Parameter(torch.randn(12) * 0.1)
+        self.celu = nn.CELU(0.7)
+        self.head = nn.Linear(12 + 8 + 24 + 12, 10)
+
+    def forward(self, x):
+        y = self.celu(self.rows(x))  # [B, 8, 12]
+        y = torch.maximum(y, self.bound)
+        z = self.more(y)
+        a, b = z.chunk(2, -1)
+        largest = torch.minimum(torch.maximum(a, b), y + 1).logsumexp(1)
+        functions = nn.functional
+        least = functions.hardshrink(z.amin(1), 0.2) + functions.softshrink(z[:, 0], 0.1) + functions.threshold(z[:, 1], 0.1, 0.5)
+        return self.head(torch.cat([largest, z.amax(2), least, z.view(-1, 8, 12, 2).max(-1)[0].amax(1)], 1))
+
+
+class Cells(nn.Module):
+    """Loops over cells that begin with a learnt state, and with 0; learnt queries; a row of zeros beside the samples."""
+
+    def __init__(self):
+        super().__init__()
+        self.lstm, self.gru, self.rnn = nn.LSTMCell(5, 7), nn.GRUCell(5, 7), nn.RNN(7, 6, batch_first=True, bidirectional=True)
+        self.first = nn.Parameter(torch.randn(7) * 0.3)
+        self.queries = nn.Parameter(torch.randn(3, 7) * 0.3)
+        self.keys = nn.Linear(7, 7)
+        self.head = nn.Linear(7 + 12 + 7, 10)
+
+    def forward(self, x):
+        h = self.first.expand(x.shape[0], 7)
+        c, g, states = torch.zeros_like(h), h, []
+        for t in range(x.shape[1]):
+            h, c = self.lstm(x[:, t], (h, c))
+            g = self.gru(x[:, t], g)
+            states.append(h + g)
+        y = torch.stack(states, 1)
+        y = torch.cat([torch.zeros(x.shape[0], 1, 7), y], 1)
+        shares = (self.queries.unsqueeze(0).expand(x.shape[0], -1, -1) @ self.keys(y).transpose(1, 2)).softmax(-1)
+        return self.head(torch.cat([g, self.rnn(y)[0].mean(1), (shares @ y).mean(1)], 1))
+
+
+class Bags(nn.Module):
+    """Bags of symbols, and texts whose padding is masked."""
+
+    def __init__(self):
+        super().__init__()
+        self.mean, self.sum, self.largest = (nn.EmbeddingBag(20, 6, mode=mode) for mode in ("mean", "sum", "max"))
+        self.table = nn.Embedding(20, 16)
+        self.layer = nn.TransformerEncoderLayer(16, 4, 32, 0.0, batch_first=True)
+        self.head = nn.Linear(34, 20)
+
+    def forward(self, x):
+        shown = ((x != 0) & (x < 18)).float().unsqueeze(-1)
+        y = self.layer(self.table(x), src_key_padding_mask=x == 0)
+        y = (y.masked_fill(x.unsqueeze(-1) == 3, 0.5) * shown).sum(1) / shown.sum(1).clamp(min=1)
+        return self.head(torch.cat([self.mean(x), self.sum(x), self.largest(x), y], 1))
+
+
 MODELS = {
     "mlp": Case(mlp, (1, 8, 8), rate=0.1),
     "convnet": Case(ConvNet, (3, 12, 12), batch=4, rate=0.02),
@@ -369,6 +470,10 @@ MODELS = {
     "planes": Case(Planes, (1, 8, 8), rate=0.01),
     "shared": Case(Shared, (2, 8, 8), rate=0.1),
     "ends": Case(Ends, (21,), classes=3, rate=0.1),
+    "computed": Case(Computed, (2, 8), rate=0.02),
+    "extremes": Case(Extremes, (8, 8), rate=0.02),
+    "cells": Case(Cells, (4, 5), rate=0.05),
+    "bags": Case(Bags, (9,), classes=20, rate=0.05, symbols=True),
     "resnet18": vision("resnet18", zero_init_residual=True),
     "resnet50": vision("resnet50", zero_init_residual=True),
     "vgg11_bn": vision("vgg11_bn"),

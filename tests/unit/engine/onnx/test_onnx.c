@@ -35,6 +35,15 @@ static void write_file(const char *name, const void *content, size_t size)
     fclose(file);
 }
 
+static void link_make(const char *target, const char *name)
+{
+    char path[128];
+
+    snprintf(path, sizeof path, "%s/%s", directory, name);
+    unlink(path);
+    assert_int_equal(symlink(target, path), 0);
+}
+
 /* Opens the file and builds a graph of it for samples of 1x8x8 numbers. */
 static int try_images(const char *name, int64_t channels, int64_t side, struct error *error)
 {
@@ -528,6 +537,11 @@ static void missing_external_files_are_named(void **state)
     refuse(model, "has 5 bytes, but the weights");
     pair.value = (char *)"../weights.bin";
     refuse(model, "it must be in the model's folder");
+    pair.value = (char *)"link.bin";
+    link_make("/dev/null", "link.bin");
+    refuse(model, "is a link to /dev/null, outside of the model's folder");
+    link_make("weights.bin", "link.bin");
+    refuse(model, "has 5 bytes, but the weights");
     tensor->external_data = NULL;
     tensor->n_external_data = 0;
     onnx__model__free_unpacked(model, NULL);

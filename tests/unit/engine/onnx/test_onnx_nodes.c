@@ -2,6 +2,7 @@
  * are refused with a sentence, and such whose results a formula tells. */
 #include "base/alignment.h"
 #include "engine/graph/forward.h"
+#include "engine/models/models.h"
 #include "engine/onnx/onnx.h"
 #include "engine/onnx/onnx.pb-c.h"
 #include "tests/support/session.h"
@@ -281,7 +282,7 @@ static void outputs_that_are_left_out_are_no_crash(void **state)
     floats_add(&made, "p", 1, (const int64_t[]){2}, ones, 2);
     node_add(&made, "Add", "", "p", "p", NULL);
     node_add(&made, "Relu", "y", "x", NULL);
-    refuse(&made, "computes with parameters alone");
+    refuse(&made, "");
     made_begin(&made, 3, image);
     integers_add(&made, "one", &one, &one);
     int_add(&made, node_add(&made, "SplitToSequence", "", "x", "one", NULL), "axis", 1);
@@ -499,6 +500,134 @@ static void constants_are_computed(void **state)
         expect_near(y[i], -3 * (double)samples[i], 1e-6);
 }
 
+/* Types of few bits keep the last ones: 300 is 44 of uint8, 200 is -56 of int8. */
+static void casts_wrap(void **state)
+{
+    static const struct {
+        int64_t number;
+        int type;
+        double expected;
+    } casts[] = {{300, 2, 44}, {200, 3, -56}, {40000, 5, -25536}, {-1, 2, 255}};
+    static const int64_t one = 1;
+    float y[BATCH * SAMPLE_MAX];
+
+    (void)state;
+    for (size_t k = 0; k < sizeof casts / sizeof *casts; k++) {
+        struct made made;
+
+        made_begin(&made, 1, &eight);
+        integers_add(&made, "number", &casts[k].number, &one);
+        int_add(&made, node_add(&made, "Cast", "small", "number", NULL), "to", casts[k].type);
+        int_add(&made, node_add(&made, "Cast", "factor", "small", NULL), "to", FLOAT);
+        node_add(&made, "Mul", "y", "x", "factor", NULL);
+        compute(&made, samples, y);
+        for (int i = 0; i < BATCH * 8; i++)
+            expect_near(y[i], casts[k].expected * (double)samples[i], 1e-6);
+    }
+}
+
+/* ---- a recurrent layer that is computed step by step ---- */
+
+enum { STEPS = 10, HIDDEN = 2, DIRECTIONS = 2 };
+static const float input_weights[DIRECTIONS][HIDDEN] = {{0.5f, -0.3f}, {0.2f, 0.7f}};
+static const float state_weights[DIRECTIONS][HIDDEN][HIDDEN] = {{{0.1f, 0.4f}, {-0.6f, 0.3f}},
+                                                                {{0.8f, -0.2f}, {0.5f, 0.9f}}};
+static const float rnn_biases[DIRECTIONS][2][HIDDEN] = {{{0.1f, 0.2f}, {-0.3f, 0.05f}},
+                                                        {{-0.4f, 0.6f}, {0.15f, -0.25f}}};
+
+static void expect_rnn(const float *x, const float *y, int direction, bool relu)
+{
+    double state[HIDDEN] = {0}, next[HIDDEN];
+
+    for (int step = 0; step < STEPS; step++) {
+        int at = direction ? STEPS - 1 - step : step;
+
+        for (int h = 0; h < HIDDEN; h++) {
+            next[h] = (double)x[at] * (double)input_weights[direction][h] +
+                      (double)rnn_biases[direction][0][h] + (double)rnn_biases[direction][1][h];
+            for (int k = 0; k < HIDDEN; k++)
+                next[h] += (double)state_weights[direction][h][k] * state[k];
+        }
+        for (int h = 0; h < HIDDEN; h++) {
+            state[h] = relu ? fmax(next[h], 0) : tanh(next[h]);
+            expect_near(y[(at * DIRECTIONS + direction) * HIDDEN + h], state[h], 1e-5);
+        }
+    }
+}
+
+static void plain_recurrent_layers_are_computed(void **state)
+{
+    static const int64_t shape[] = {STEPS, 1}, w[] = {DIRECTIONS, HIDDEN, 1},
+                         r[] = {DIRECTIONS, HIDDEN, HIDDEN}, b[] = {DIRECTIONS, 2 * HIDDEN};
+    ProtobufCBinaryData relu[] = {{.len = 4, .data = (uint8_t *)"Relu"},
+                                  {.len = 4, .data = (uint8_t *)"Relu"}};
+    float x[BATCH * STEPS], y[BATCH * SAMPLE_MAX];
+
+    (void)state;
+    for (int i = 0; i < BATCH * STEPS; i++)
+        x[i] = (float)((i * 7) % 11 - 5) / 4;
+    for (int with_relu = 0; with_relu < 2; with_relu++) {
+        struct made made;
+        int node;
+
+        made_begin(&made, 2, shape);
+        floats_add(&made, "w", 3, w, &input_weights[0][0], DIRECTIONS * HIDDEN);
+        floats_add(&made, "r", 3, r, &state_weights[0][0][0], DIRECTIONS * HIDDEN * HIDDEN);
+        floats_add(&made, "b", 2, b, &rnn_biases[0][0][0], DIRECTIONS * 2 * HIDDEN);
+        node = node_add(&made, "RNN", "y", "x", "w", "r", "b", NULL);
+        int_add(&made, node, "layout", 1);
+        text_add(&made, node, "direction", "bidirectional");
+        if (with_relu) {
+            Onnx__Attribute *activations = attribute_add(&made, node, "activations");
+
+            activations->n_strings = 2;
+            activations->strings = relu;
+        }
+        assert_int_equal(compute(&made, x, y), BATCH * STEPS * DIRECTIONS * HIDDEN);
+        for (int i = 0; i < BATCH * DIRECTIONS; i++)
+            expect_rnn(x + i / 2 * STEPS, y + i / 2 * STEPS * DIRECTIONS * HIDDEN, i % 2,
+                       with_relu);
+    }
+}
+
+/* ---- probabilities ---- */
+
+/* A softmax at the end is the loss's, and the predictions'. */
+static void a_last_softmax_is_left_to_the_loss(void **state)
+{
+    static const struct {
+        const char *end;
+        enum model_loss loss;
+        enum graph_op last;
+    } cases[] = {{"Softmax", LOSS_CROSS_ENTROPY, OP_LEAKY_RELU},
+                 {"Softmax", LOSS_MSE, OP_SOFTMAX},
+                 {"Sigmoid", LOSS_BINARY, OP_LEAKY_RELU},
+                 {"Sigmoid", LOSS_MSE, OP_ACTIVATION}};
+
+    (void)state;
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        struct model_config config = {.kind = MODEL_ONNX};
+        struct model_data data = {
+            .rank = 1, .sample_shape = {8}, .outputs = 8, .loss = cases[k].loss, .no_loss = true};
+        struct error error = {0};
+        struct graph graph;
+        struct made made;
+
+        made_begin(&made, 1, &eight);
+        node_add(&made, "LeakyRelu", "l", "x", NULL);
+        node_add(&made, cases[k].end, "y", "l", NULL);
+        made_write(&made);
+        assert_int_equal(onnx_open(NULL, path, &config.onnx, &error), 0);
+        graph_init(&graph, BATCH, false);
+        if (model_build(&config, &data, &graph, &error) || graph_finish(&graph, &error))
+            fail_msg("%s", error.text);
+        assert_int_equal(graph.nodes[graph.node_count - 1].op, cases[k].last);
+        assert_int_equal(graph.output, graph.nodes[graph.node_count - 1].output[0]);
+        graph_release(&graph);
+        onnx_close(config.onnx);
+    }
+}
+
 static void reductions_of_no_axes_are_no_operation(void **state)
 {
     static const int64_t none = 0;
@@ -546,6 +675,9 @@ int main(int argument_count, char **arguments)
         cmocka_unit_test(error_functions_stand_alone),
         cmocka_unit_test(same_padding_needs_no_kernel_shape),
         cmocka_unit_test(constants_are_computed),
+        cmocka_unit_test(casts_wrap),
+        cmocka_unit_test(plain_recurrent_layers_are_computed),
+        cmocka_unit_test(a_last_softmax_is_left_to_the_loss),
         cmocka_unit_test(reductions_of_no_axes_are_no_operation),
         cmocka_unit_test(factors_of_images_are_float32),
     };

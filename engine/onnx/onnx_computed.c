@@ -1,0 +1,511 @@
+/* onnx_computed.c: what a model computes from parameters alone, such as weight norm or the softmax
+ * of a few factors, and parameters that are repeated over the batch. The engine's operators compute
+ * samples: so each sample has such a value, which is the same for all, and the gradient of the
+ * parameter is the sum over them. A weight that is a parameter times computed factors is never
+ * repeated: layers multiply by the parameter, and their operand or result by the factors. */
+#include "engine/onnx/onnx_computed.h"
+
+#include "engine/onnx/onnx_fold.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* Whether a name is one of the words. */
+static bool is_among(const char *name, const char *words)
+{
+    size_t length = strlen(name);
+
+    for (const char *at = words; length && (at = strstr(at, name)); at += length)
+        if (at[-1] == ' ' && at[length] == ' ')
+            return true;
+    return false;
+}
+
+/* Nodes that move constants and compute nothing. */
+static const char views[] =
+    " Constant Shape Size Identity Dropout Reshape Transpose Slice Split SplitToSequence Gather "
+    "GatherND Concat Expand Squeeze Unsqueeze Flatten ConstantOfShape ScatterND SequenceAt Cast "
+    "CastLike ";
+static const char two_operands[] = " Add Sub Mul Div Pow Max Min Where ";
+/* Nodes that compute from a value that is alone, and perhaps constants. */
+static const char one_operand[] =
+    " Exp Log Sqrt Reciprocal Sin Cos Erf Neg Abs Relu Sigmoid Tanh HardSigmoid HardSwish Gelu "
+    "Swish Mish Softplus LeakyRelu PRelu Elu Selu Celu Clip Softmax LogSoftmax ReduceMean "
+    "ReduceSum ReduceL1 ReduceL2 ReduceMax ReduceMin ReduceLogSumExp ReduceSumSquare "
+    "LayerNormalization RMSNormalization Reshape Transpose Squeeze Unsqueeze Slice Split Gather "
+    "Gemm ";
+static const char same[] = " Identity Cast CastLike ";
+/* Nodes whose operand is a tensor of samples, even if it is the same for all. */
+static const char products[] = " Gemm MatMul Conv ConvTranspose Einsum Concat ";
+
+/* ---- shapes ---- */
+
+int onnx_batch_axis(const struct onnx_value *value)
+{
+    for (int r = 0; r < value->rank; r++)
+        if (value->extent[r] >= ONNX_BATCH)
+            return r;
+    return -1;
+}
+
+/* Makes the first axis that one, or with `back` that one the first. */
+static void first_to(struct onnx_value *value, int axis, bool back)
+{
+    const struct onnx_value old = *value;
+    int order[ONNX_RANK_MAX] = {0};
+
+    for (int r = 0; r < value->rank; r++)
+        if (back)
+            order[r] = r == 0 ? axis : r <= axis ? r - 1 : r;
+        else
+            order[r] = r < axis ? r + 1 : r == axis ? 0 : r;
+    onnx_atoms_permute(&value->atoms, value->rank, order);
+    for (int r = 0; r < value->rank; r++)
+        value->extent[r] = old.extent[order[r]];
+}
+
+bool onnx_reshape_value(struct onnx_import *import, struct onnx_value *value, int rank,
+                        const int64_t *extent)
+{
+    int missing = import->missing_count;
+
+    if (rank > ONNX_RANK_MAX) {
+        onnx_missing(import, "of more than %d dimensions", ONNX_RANK_MAX - 1);
+        return false;
+    }
+    return onnx_reshape_to(import, value, rank, extent) == 0 && import->missing_count == missing;
+}
+
+/* Repeats the value for each of the `count` parts that a sample has along the batch's axis. */
+static bool repeat_for_parts(struct onnx_import *import, struct onnx_value *value, int64_t count)
+{
+    int64_t extent[ONNX_RANK_MAX + 1] = {ONNX_BATCH, 1};
+    int rank = value->rank;
+
+    memcpy(extent + 2, value->extent + 1, (size_t)(rank - 1) * sizeof *extent);
+    if (!onnx_reshape_value(import, value, rank + 1, extent))
+        return false;
+    extent[1] = count;
+    if (onnx_expand(import, value, extent))
+        return false;
+    extent[1] = count * ONNX_BATCH;
+    return onnx_reshape_value(import, value, rank, extent + 1);
+}
+
+bool onnx_align(struct onnx_import *import, struct onnx_value *value, int rank, int axis,
+                int64_t batch)
+{
+    int64_t extent[ONNX_RANK_MAX] = {ONNX_BATCH};
+    int own = value->rank - 1, count = 1;
+
+    for (int r = 0; r < rank; r++) {
+        int from = r - (rank - own);
+        int64_t have = from >= 0 ? value->extent[from + 1] : 1;
+
+        if (own > rank || axis < 0 || (r == axis && have != 1)) {
+            onnx_missing(import, "of samples and of parameters that have other axes");
+            return false;
+        }
+        if (r != axis)
+            extent[count++] = have;
+    }
+    if (!onnx_reshape_value(import, value, rank, extent))
+        return false;
+    if (batch > ONNX_BATCH && (axis || !repeat_for_parts(import, value, batch / ONNX_BATCH))) {
+        onnx_missing(import, "whose batch is not first in its axis");
+        return false;
+    }
+    first_to(value, axis, false);
+    value->alone = false;
+    return true;
+}
+
+/* Puts axes of extent 1 before those that the model gives a value that is alone. */
+static bool widen(struct onnx_import *import, struct onnx_value *value, int rank)
+{
+    int64_t extent[ONNX_RANK_MAX + 1] = {ONNX_BATCH};
+    int own = value->rank - 1;
+
+    for (int r = 0; r < rank && rank <= ONNX_RANK_MAX; r++)
+        extent[r + 1] = r < rank - own ? 1 : value->extent[r - (rank - own) + 1];
+    return own == rank || onnx_reshape_value(import, value, rank + 1, extent);
+}
+
+/* ---- constants become tensors ---- */
+
+/* A constant that repeats along one axis, the batch. */
+static bool repeats_over_batch(const struct onnx_value *value)
+{
+    int axis = onnx_batch_axis(value);
+
+    return value->kind == ONNX_CONSTANT && onnx_type_is_float(value->type) && axis >= 0 &&
+           !value->part_count && value->extent[axis] == ONNX_BATCH && value->stride[axis] == 0 &&
+           !value->counts_samples;
+}
+
+static struct onnx_value batch_tensor(struct onnx_import *import, const struct onnx_value *value)
+{
+    struct onnx_value one = *value, result;
+    int64_t extent[ONNX_RANK_MAX] = {ONNX_BATCH};
+    int axis = onnx_batch_axis(value), count = 1;
+    int32_t tensor;
+
+    one.extent[axis] = 1;
+    tensor = onnx_repeated_tensor(import, &one);
+    for (int r = 0; r < value->rank; r++)
+        if (r != axis)
+            extent[count++] = value->extent[r];
+    result = onnx_tensor_value(tensor, value->rank, extent);
+    first_to(&result, axis, false);
+    return result;
+}
+
+struct onnx_value onnx_alone_tensor(struct onnx_import *import, const struct onnx_value *value)
+{
+    int64_t extent[ONNX_RANK_MAX] = {ONNX_BATCH};
+    struct onnx_value result = {.kind = ONNX_UNKNOWN};
+    int32_t tensor;
+
+    if (value->rank == ONNX_RANK_MAX) {
+        onnx_missing(import, "of more than %d dimensions", ONNX_RANK_MAX - 1);
+        return result;
+    }
+    tensor = onnx_repeated_tensor(import, value);
+    memcpy(extent + 1, value->extent, (size_t)value->rank * sizeof *extent);
+    result = onnx_tensor_value(tensor, value->rank + 1, extent);
+    result.alone = true;
+    return result;
+}
+
+/* ---- nodes ---- */
+
+/* Makes input `index` a tensor if it is a constant, and computes it if it is a weight with
+ * factors. */
+static bool input_replace(struct onnx_import *import, int index)
+{
+    struct onnx_value value = *onnx_input(import, index);
+
+    if (value.kind == ONNX_CONSTANT)
+        value = onnx_alone_tensor(import, &value);
+    if (value.kind != ONNX_TENSOR || !onnx_multiply_out(import, &value) ||
+        onnx_resolve(import, &value))
+        return false;
+    import->replaced[index] = value;
+    return value.tensor >= 0;
+}
+
+static int operator_run(struct onnx_import *import)
+{
+    return import->entry->append(import);
+}
+
+/* Repeats it along axes of extent 1; along the batch too, if the shape names it. */
+static int expand(struct onnx_import *import)
+{
+    int64_t wanted[ONNX_RANK_MAX], extent[ONNX_RANK_MAX + 1] = {ONNX_BATCH};
+    int rank = onnx_integers(import, "shape", 1, wanted, ONNX_RANK_MAX), axis = -1;
+    struct onnx_value value;
+
+    if (rank < 0 || !input_replace(import, 0))
+        return import->error.code;
+    value = import->replaced[0];
+    for (int r = 0; r < rank; r++)
+        axis = wanted[r] >= ONNX_BATCH ? r : axis;
+    if (axis >= 0 ? !onnx_align(import, &value, rank, axis, wanted[axis])
+                  : !widen(import, &value, rank > value.rank - 1 ? rank : value.rank - 1))
+        return import->error.code;
+    memcpy(extent, value.extent, (size_t)value.rank * sizeof *extent);
+    for (int r = 0; r < rank; r++)
+        if (wanted[r] != 1)
+            extent[r + value.rank - rank] = wanted[r];
+    if (onnx_expand(import, &value, extent))
+        return import->error.code;
+    *onnx_output(import, 0) = value;
+    import->alone = axis < 0;
+    return 0;
+}
+
+/* Makes a vector a row or a column. */
+static bool matrix_of(struct onnx_import *import, int index, bool column)
+{
+    struct onnx_value value = *onnx_input(import, index);
+    int64_t length = value.extent[value.rank - 1], one[3] = {ONNX_BATCH, 1, 1};
+
+    one[column ? 1 : 2] = length;
+    if (value.kind == ONNX_TENSOR ? !onnx_reshape_value(import, &value, 3, one)
+                                  : onnx_constant_reshape(import, &value, 2, one + 1) != 0)
+        return false;
+    import->replaced[index] = value;
+    return true;
+}
+
+/* A product of which one operand at least is alone, and the other one constant or alone, too. */
+static int alone_product(struct onnx_import *import)
+{
+    bool vector[2];
+    int rank = 2, last;
+    struct onnx_value result;
+
+    for (int i = 0; i < 2; i++) {
+        const struct onnx_value *value = onnx_input(import, i);
+        bool tensor = value->kind == ONNX_TENSOR ||
+                      (onnx_value_trains(value) && onnx_input(import, 1)->kind != ONNX_TENSOR &&
+                       (i == 0 || onnx_input(import, 0)->kind != ONNX_TENSOR)) ||
+                      value->rank > 2;
+
+        if (value->rank - value->alone < 1 || (tensor && !input_replace(import, i)))
+            return import->error.code;
+        vector[i] = onnx_input(import, i)->rank - onnx_input(import, i)->alone == 1;
+        if (vector[i] && !matrix_of(import, i, i == 1))
+            return import->error.code;
+    }
+    for (int i = 0; i < 2; i++)
+        if (onnx_input(import, i)->alone && onnx_input(import, i)->rank - 1 > rank)
+            rank = onnx_input(import, i)->rank - 1;
+    for (int i = 0; i < 2; i++)
+        if (onnx_input(import, i)->alone && !widen(import, &import->replaced[i], rank))
+            return import->error.code;
+    if (operator_run(import) || onnx_output(import, 0)->kind != ONNX_TENSOR)
+        return import->error.code;
+    result = *onnx_output(import, 0);
+    last = result.rank - 1;
+    if (vector[0])
+        result.extent[last - 1] = result.extent[last];
+    onnx_reshape_value(import, &result, result.rank - vector[0] - vector[1], result.extent);
+    return import->error.code;
+}
+
+/* Samples times a matrix, or a vector, that is alone. */
+static int samples_product(struct onnx_import *import, struct onnx_value x,
+                           struct onnx_value matrix, bool transposed)
+{
+    int axis = onnx_batch_axis(&x), rank = x.rank;
+    int64_t extent[ONNX_RANK_MAX], rows = 1;
+    bool vector = matrix.rank == 2;
+    struct onnx_value result;
+
+    if (axis < 0 || axis == rank - 1 || !onnx_multiply_out(import, &matrix) ||
+        onnx_resolve(import, &matrix) || onnx_resolve(import, &x))
+        return import->error.code || import->graph->error.code
+                   ? 0
+                   : onnx_missing(import, "whose batch would be its features");
+    if (vector &&
+        !onnx_reshape_value(import, &matrix, 3, (int64_t[]){ONNX_BATCH, matrix.extent[1], 1}))
+        return 0;
+    if (transposed) {
+        int64_t columns = matrix.extent[1];
+
+        onnx_atoms_permute(&matrix.atoms, 3, (int[]){0, 2, 1});
+        matrix.extent[1] = matrix.extent[2];
+        matrix.extent[2] = columns;
+    }
+    first_to(&x, axis, true);
+    memcpy(extent, x.extent, sizeof extent);
+    for (int r = 0; r < rank - 1; r++)
+        rows *= x.extent[r] >= ONNX_BATCH ? x.extent[r] / ONNX_BATCH : x.extent[r];
+    if (!onnx_reshape_value(import, &x, 3, (int64_t[]){ONNX_BATCH, rows, extent[rank - 1]}))
+        return 0;
+    matrix.alone = false;
+    if (onnx_batch_product(import, &x, &matrix) || onnx_output(import, 0)->kind != ONNX_TENSOR)
+        return 0;
+    result = *onnx_output(import, 0);
+    extent[rank - 1] = result.extent[2];
+    if (!onnx_reshape_value(import, &result, rank - vector, extent))
+        return 0;
+    first_to(&result, axis, false);
+    *onnx_output(import, 0) = result;
+    return 0;
+}
+
+/* A node all of whose operands are constant or alone. */
+static int prepare_alone(struct onnx_import *import, bool *done)
+{
+    const char *name = import->node->proto->op_type;
+    int count = import->node->input_count, rank = 0, chosen = 0;
+    bool two = is_among(name, two_operands), concat = strcmp(name, "Concat") == 0;
+
+    if (strcmp(name, "Shape") == 0 || strcmp(name, "Size") == 0)
+        return 0;
+    import->alone = true;
+    if (is_among(name, same))
+        return 0;
+    *done = true;
+    if (strcmp(name, "MatMul") == 0)
+        return alone_product(import);
+    if (strcmp(name, "Expand") == 0)
+        return expand(import);
+    if (strcmp(name, "Transpose") == 0 && onnx_input(import, 0)->scaled)
+        return onnx_transpose_scaled(import, onnx_input(import, 0));
+    if ((strcmp(name, "Mul") == 0 || strcmp(name, "Div") == 0) && count == 2 &&
+        onnx_scale_weight(import))
+        return import->error.code;
+    if (import->error.code || import->graph->error.code)
+        return import->error.code;
+    if (!two && !concat && !is_among(name, one_operand))
+        return onnx_missing(import, "of what is computed from parameters alone");
+    *done = false;
+    for (int i = 0; i < count && two; i++)
+        if (onnx_input(import, i)->alone)
+            chosen = -1;
+    for (int i = 0; i < count && two && chosen >= 0; i++)
+        if (onnx_value_trains(onnx_input(import, i))) {
+            chosen = i;
+            break;
+        }
+    for (int i = 0; i < count; i++)
+        if ((onnx_input(import, i)->alone || concat || i == chosen) && !input_replace(import, i)) {
+            *done = true;
+            return import->error.code;
+        }
+    for (int i = 0; i < count && two; i++) {
+        const struct onnx_value *value = onnx_input(import, i);
+
+        rank = value->rank - value->alone > rank ? value->rank - value->alone : rank;
+    }
+    for (int i = 0; i < count && two; i++)
+        *done |= onnx_input(import, i)->alone && !widen(import, &import->replaced[i], rank);
+    return import->error.code;
+}
+
+/* The input that is of samples; the one with most axes. */
+static const struct onnx_value *samples_of(const struct onnx_import *import)
+{
+    const struct onnx_value *found = NULL;
+
+    for (int i = 0; i < import->node->input_count; i++) {
+        const struct onnx_value *value = onnx_input(import, i);
+
+        if (value->kind == ONNX_TENSOR && !value->alone && (!found || value->rank > found->rank))
+            found = value;
+    }
+    return found;
+}
+
+/* A node of samples that reads values that are alone. */
+static int prepare_mixed(struct onnx_import *import, bool *done)
+{
+    const char *name = import->node->proto->op_type;
+    const struct onnx_value *x = samples_of(import), *weight = onnx_input(import, 1),
+                            *bias = onnx_input(import, 2);
+    bool product = strcmp(name, "MatMul") == 0, gemm = strcmp(name, "Gemm") == 0;
+    bool weights = x == onnx_input(import, 0) && weight->alone && !bias->alone;
+    struct onnx_value result;
+    int code;
+
+    *done = true;
+    if (weights && weight->scaled && onnx_scaled_layer(import, &code))
+        return code;
+    if (weights && ((product && weight->rank <= 3) ||
+                    (gemm && weight->rank == 3 && !onnx_attribute_int(import, "transA", 0) &&
+                     onnx_attribute_float(import, "alpha", 1) == 1 &&
+                     onnx_attribute_float(import, "beta", 1) == 1))) {
+        code =
+            samples_product(import, *x, *weight, gemm && onnx_attribute_int(import, "transB", 0));
+        if (code || !gemm || bias->kind == ONNX_ABSENT ||
+            onnx_output(import, 0)->kind != ONNX_TENSOR)
+            return import->error.code;
+        result = *onnx_output(import, 0);
+        return onnx_combine(import, &result, bias, BROADCAST_ADD);
+    }
+    if (!product && !is_among(name, two_operands))
+        return onnx_missing(import, "of samples and of what is computed from parameters alone");
+    for (int i = 0; i < import->node->input_count; i++) {
+        struct onnx_value value = *onnx_input(import, i);
+        int axis = onnx_batch_axis(x);
+
+        if (!value.alone)
+            continue;
+        if (!onnx_multiply_out(import, &value) || onnx_resolve(import, &value) ||
+            !onnx_align(import, &value, x->rank, axis, axis < 0 ? 0 : x->extent[axis]))
+            return import->error.code;
+        import->replaced[i] = value;
+    }
+    *done = false;
+    return 0;
+}
+
+/* Whether the node computes nothing, or is known without its parameters. */
+static bool is_view(const struct onnx_import *import)
+{
+    const char *name = import->node->proto->op_type;
+    bool add = strcmp(name, "Add") == 0, product = strcmp(name, "MatMul") == 0;
+    double number = 1;
+
+    if (is_among(name, views))
+        return true;
+    for (int i = 0; i < 2 && (add || product); i++)
+        if (onnx_is_uniform(onnx_input(import, i), &number) && number == 0)
+            return true;
+    return false;
+}
+
+/* A row before each sequence, for which there is an operator. */
+static bool is_token(const struct onnx_import *import)
+{
+    const struct onnx_value *first = onnx_input(import, 0);
+
+    return strcmp(import->node->proto->op_type, "Concat") == 0 && import->node->input_count == 2 &&
+           onnx_attribute_int(import, "axis", 0) == 1 && onnx_value_trains(first) &&
+           first->rank == 3 && first->extent[1] == 1;
+}
+
+/* Makes a matrix that another layer multiplies by in the other order a tensor, as of a decoder that
+ * is tied to its encoder. Returns whether it is such. */
+static bool turned_replace(struct onnx_import *import)
+{
+    const char *name = import->node->proto->op_type;
+    const struct onnx_value *weight = onnx_input(import, 1);
+    bool gemm = strcmp(name, "Gemm") == 0;
+    struct onnx_value wanted = *weight;
+
+    if ((!gemm && strcmp(name, "MatMul") != 0) || onnx_input(import, 0)->kind != ONNX_TENSOR ||
+        !onnx_value_trains(weight) || weight->rank != 2 || repeats_over_batch(weight))
+        return false;
+    if (!(gemm && onnx_attribute_int(import, "transB", 0)) &&
+        onnx_constant_permute(import, &wanted, (int[]){1, 0}))
+        return false;
+    if (!onnx_weight_is_turned(import, &wanted))
+        return false;
+    import->replaced[1] = onnx_alone_tensor(import, weight);
+    return !import->error.code;
+}
+
+int onnx_computed_prepare(struct onnx_import *import, bool *done)
+{
+    const char *name = import->node->proto->op_type;
+    bool samples = false, alone = false, trains = false, repeats = false;
+    int count = import->node->input_count;
+
+    *done = false;
+    for (int i = 0; i < count && count <= ONNX_REPLACED_MAX; i++) {
+        const struct onnx_value *value = onnx_input(import, i);
+
+        alone |= value->alone;
+        samples |= value->kind == ONNX_SEQUENCE || (value->kind == ONNX_TENSOR && !value->alone);
+        trains |= onnx_value_trains(value);
+        repeats |= repeats_over_batch(value);
+    }
+    if (samples && !alone && trains)
+        alone = turned_replace(import);
+    if (alone)
+        return samples ? prepare_mixed(import, done) : prepare_alone(import, done);
+    if (samples ? !repeats || !is_among(name, products) || is_token(import)
+                : !trains || is_view(import))
+        return 0;
+    if (!repeats)
+        return import->entry ? prepare_alone(import, done) : 0;
+    for (int i = 0; i < count; i++)
+        if (repeats_over_batch(onnx_input(import, i)))
+            import->replaced[i] = batch_tensor(import, onnx_input(import, i));
+    return import->error.code;
+}
+
+int onnx_computed_finish(struct onnx_import *import)
+{
+    for (int i = 0; i < import->node->output_count && import->alone; i++)
+        if (onnx_output(import, i)->kind == ONNX_TENSOR)
+            onnx_output(import, i)->alone = true;
+    import->alone = false;
+    memset(import->replaced, 0, sizeof import->replaced);
+    return import->error.code;
+}
