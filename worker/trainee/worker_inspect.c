@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "proto/json.h"
 #include "worker/trainee/inspection.h"
+#include "worker/trainee/recipe_measure.h"
 #include "worker/trainee/suggestion.h"
 #include "worker/trainee/worker_options.h"
 
@@ -70,6 +71,14 @@ static void print_notes(const struct inspection *inspection)
         printf("assumed: %s\n",
                text_escape_controls(inspection->files.notes[i], shown, sizeof shown));
     }
+}
+
+static void print_measured(struct json_object *measured)
+{
+    struct json_object *sentences = json_get(measured, "sentences");
+
+    for (size_t i = 0; sentences && i < json_object_array_length(sentences); i++)
+        printf("measured: %s\n", json_object_get_string(json_object_array_get_idx(sentences, i)));
 }
 
 static void print_specification(struct json_object *choices)
@@ -148,10 +157,12 @@ static void print_files(const struct inspection *inspection)
     printf("\n\n");
 }
 
-static void print_text(const struct inspection *inspection, struct json_object *choices)
+static void print_text(const struct inspection *inspection, struct json_object *choices,
+                       struct json_object *measured)
 {
     (inspection->is_table ? print_table : print_files)(inspection);
     print_notes(inspection);
+    print_measured(measured);
     if (inspection->is_table)
         print_suggestion(inspection, choices);
     else {
@@ -215,7 +226,8 @@ static void add_files(struct json_object *json, const struct detection *files)
         json_set_int(json, "classes", files->class_count);
 }
 
-static void print_json(const struct inspection *inspection, struct json_object *choices)
+static void print_json(const struct inspection *inspection, struct json_object *choices,
+                       struct json_object *measured)
 {
     JSON_AUTO struct json_object *json = json_object_new_object();
     const struct detection *files = &inspection->files;
@@ -230,6 +242,8 @@ static void print_json(const struct inspection *inspection, struct json_object *
     for (int i = 0; i < files->note_count; i++)
         json_object_array_add(notes, json_object_new_string(files->notes[i]));
     json_set(json, "assumed", notes);
+    if (measured)
+        json_set(json, "measured", json_object_get(measured));
     if (first_choice(choices))
         json_set(json, "specification", json_object_get(first_choice(choices)));
     json_set(json, "choices", json_object_get(choices));
@@ -252,10 +266,42 @@ static int inspect(struct inspection *inspection, const char *target, struct err
     return 0;
 }
 
+/* Whether columns of numbers could have bins. */
+static bool has_numbers(const struct table_inspection *table)
+{
+    for (int32_t i = 0; i < table->count; i++)
+        if (i != table->target && strcmp(table->columns[i].kind, "number") == 0)
+            return true;
+    return false;
+}
+
+/* Chooses by measuring how the first choice is trained, if it learns from the rows of a table.
+ * NULL: nothing was to be measured. */
+static struct json_object *measure(const struct worker_options *options,
+                                   const struct inspection *inspection, struct json_object *choices)
+{
+    struct json_object *spec = first_choice(choices);
+    struct json_object *train = json_get(json_get(spec, "data"), "train"), *measured, *list;
+
+    if (!options->measure || !spec)
+        return NULL;
+    if (strcmp(json_get_string(train, "format", ""), "table") == 0 &&
+        !json_get(train, "image_column"))
+        return recipe_measure(options, spec, inspection->table.rows,
+                              has_numbers(&inspection->table));
+    measured = json_object_new_object();
+    list = json_object_new_array();
+    json_object_array_add(list,
+                          json_object_new_string("only ways to learn from the rows of a table "
+                                                 "are compared; the usual one is suggested"));
+    json_set(measured, "sentences", list);
+    return measured;
+}
+
 int worker_inspect(const struct worker_options *options)
 {
     struct inspection inspection = {.path = options->input};
-    JSON_AUTO struct json_object *choices = NULL;
+    JSON_AUTO struct json_object *choices = NULL, *measured = NULL;
     struct error error = {0};
     int r = inspect(&inspection, options->target, &error);
 
@@ -266,7 +312,8 @@ int worker_inspect(const struct worker_options *options)
                                   &inspection.config);
         if (inspection.is_table)
             inspection_try(&inspection, choices);
-        (options->json ? print_json : print_text)(&inspection, choices);
+        measured = measure(options, &inspection, choices);
+        (options->json ? print_json : print_text)(&inspection, choices, measured);
     }
     table_inspection_release(&inspection.table);
     detection_release(&inspection.files);

@@ -22,6 +22,8 @@ struct worker_options {
     bool unless_kept;
     bool emulate_precision;
     int threads; /* 0: not given */
+    bool measure;
+    int seconds; /* that it may take; 0: not given */
     bool max_batch;
     bool json, no_module, probabilities, is_static;
     bool timings;
