@@ -144,51 +144,6 @@ static enum exit_status data_read(struct init *init)
     return status;
 }
 
-/* Has ways to train compared on the rows of a table, for the first choice. */
-static enum exit_status ways_measure(struct init *init)
-{
-    AUTO_FREE char *target = strdup(json_get_string(init->inspection, "target", ""));
-    struct json_object *inspection = NULL;
-    struct error error = {0};
-
-    if (!invocation_flag(init->invocation, "measure"))
-        return EXIT_STATUS_DONE;
-    if (!target || !json_get(init->inspection, "columns")) {
-        complain("--measure: only ways to learn from a table are compared, and %s is none",
-                 init->path);
-        return EXIT_STATUS_USAGE;
-    }
-    if (!init->invocation->json) {
-        fprintf(init->output, "  ways to train are compared on parts of the rows ...\n");
-        fflush(init->output);
-    }
-    if (data_spec_measure(init->path, target, invocation_option(init->invocation, "seconds"),
-                          &inspection, &error) < 0) {
-        complain("%s", error.text);
-        return EXIT_STATUS_USAGE;
-    }
-    json_object_put(init->inspection);
-    init->inspection = inspection;
-    init->choices = json_get(inspection, "choices");
-    return EXIT_STATUS_DONE;
-}
-
-/* Prints what was found by comparing, if that was chosen. */
-static void measured_print(const struct init *init)
-{
-    struct json_object *sentences = json_get(json_get(init->inspection, "measured"), "sentences");
-    char shown[ASSUMED_BYTES];
-
-    if (init->invocation->json || !sentences ||
-        init->choice != json_object_array_get_idx(init->choices, 0))
-        return;
-    for (size_t i = 0; i < json_object_array_length(sentences); i++)
-        fprintf(
-            init->output, "  measured: %s\n",
-            text_escape_controls(json_object_get_string(json_object_array_get_idx(sentences, i)),
-                                 shown, sizeof shown));
-}
-
 /* ---- task, model and length ---- */
 
 static const char *task_about(const char *task)
@@ -267,6 +222,57 @@ static enum exit_status task_and_model_choose(struct init *init)
         return status;
     init->choice = data_spec_find(init->choices, task, model);
     return EXIT_STATUS_DONE;
+}
+
+/* Has ways to train compared on the rows of a table, for the task and model that were chosen. */
+static enum exit_status ways_measure(struct init *init)
+{
+    AUTO_FREE char *target = strdup(json_get_string(init->inspection, "target", ""));
+    AUTO_FREE char *task = strdup(json_get_string(init->choice, "task", ""));
+    AUTO_FREE char *model = strdup(json_get_string(init->choice, "model", ""));
+    struct json_object *inspection = NULL;
+    struct error error = {0};
+
+    if (!invocation_flag(init->invocation, "measure"))
+        return EXIT_STATUS_DONE;
+    if (!target || !task || !model || !json_get(init->inspection, "columns")) {
+        complain("--measure: only ways to learn from a table are compared, and %s is none",
+                 init->path);
+        return EXIT_STATUS_USAGE;
+    }
+    if (!init->invocation->json) {
+        fprintf(init->output, "  ways to train are compared on parts of the rows ...\n");
+        fflush(init->output);
+    }
+    if (data_spec_measure(init->path, target, task, invocation_option(init->invocation, "seconds"),
+                          &inspection, &error) < 0) {
+        complain("%s", error.text);
+        return EXIT_STATUS_USAGE;
+    }
+    json_object_put(init->inspection);
+    init->inspection = inspection;
+    init->choices = json_get(inspection, "choices");
+    init->choice = data_spec_find(init->choices, task, model);
+    if (init->choice)
+        return EXIT_STATUS_DONE;
+    complain("%s changed while it was read", init->path);
+    return EXIT_STATUS_FAILED;
+}
+
+/* Prints what was found by comparing, if that was chosen. */
+static void measured_print(const struct init *init)
+{
+    struct json_object *sentences = json_get(json_get(init->inspection, "measured"), "sentences");
+    char shown[ASSUMED_BYTES];
+
+    if (init->invocation->json || !sentences ||
+        init->choice != json_object_array_get_idx(init->choices, 0))
+        return;
+    for (size_t i = 0; i < json_object_array_length(sentences); i++)
+        fprintf(
+            init->output, "  measured: %s\n",
+            text_escape_controls(json_object_get_string(json_object_array_get_idx(sentences, i)),
+                                 shown, sizeof shown));
 }
 
 static enum exit_status length_choose(struct init *init, enum data_spec_length *length)
@@ -389,9 +395,9 @@ static enum exit_status init_run(struct init *init)
     struct json_object *notes;
 
     if (!status)
-        status = ways_measure(init);
-    if (!status)
         status = task_and_model_choose(init);
+    if (!status)
+        status = ways_measure(init);
     if (!status)
         status = length_choose(init, &length);
     if (status)

@@ -9,8 +9,8 @@
  * owns it. -EINVAL with a sentence that says what to do. */
 int data_spec_inspect(const char *path, const char *target, struct json_object **inspection,
                       struct error *error);
-/* The same with `--measure`, for at most `seconds`, as text; NULL: the usual time. */
-int data_spec_measure(const char *path, const char *target, const char *seconds,
+/* The same with `--measure` of the task, for at most `seconds`, as text; NULL: the usual time. */
+int data_spec_measure(const char *path, const char *target, const char *task, const char *seconds,
                       struct json_object **inspection, struct error *error);
 
 /* The names of the different values of `key` ("task", "model") among the choices whose task is

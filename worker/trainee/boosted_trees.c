@@ -388,21 +388,17 @@ static double accuracy(const struct boosting *boosting)
     return (double)right / (double)boosting->test->count;
 }
 
-static double r2(const struct boosting *boosting)
+static double squared_error(const struct boosting *boosting)
 {
-    const float *values = boosting->rows->values;
-    double sum = 0, mean, errors = 0, squares = 0;
+    double sum = 0;
 
-    for (int64_t i = 0; i < boosting->test->count; i++)
-        sum += values[boosting->test->rows[i]];
-    mean = sum / (double)boosting->test->count;
     for (int64_t i = 0; i < boosting->test->count; i++) {
-        double value = values[boosting->test->rows[i]], wrong = value - boosting->test_fit[i];
+        double wrong =
+            (double)boosting->rows->values[boosting->test->rows[i]] - boosting->test_fit[i];
 
-        errors += wrong * wrong;
-        squares += (value - mean) * (value - mean);
+        sum += wrong * wrong;
     }
-    return squares > 0 ? 1 - errors / squares : NAN;
+    return sum / (double)boosting->test->count;
 }
 
 static int iterate(struct boosting *boosting, double deadline, struct error *error)
@@ -443,7 +439,7 @@ int boosted_trees_score(const struct boosting_rows *rows, const struct boosting_
         r = iterate(&boosting, deadline, error);
     }
     if (r == 0)
-        *score = rows->values ? r2(&boosting) : accuracy(&boosting);
+        *score = rows->values ? squared_error(&boosting) : accuracy(&boosting);
     boosting_release(&boosting);
     return r;
 }

@@ -21,11 +21,11 @@ struct boosting_part {
     int64_t count;
 };
 
-/* Trains on one part and scores the other: the accuracy, or R2 of values (NAN: they are all equal).
+/* Trains on one part and scores the other: the accuracy, or the mean squared error of values.
  * Trees and rate are those of scikit-learn's HistGradientBoosting with its defaults, but for its
  * rules of missing values and categories, which are numbers here, and its early stop beyond 10,000
- * rows. `gains` [width]: what the cuts of each feature gained is added. `deadline`: CLOCK_MONOTONIC.
- * -ETIME, -ENOMEM with a sentence. */
+ * rows. To `gains` [width] what the cuts of each feature gained is added. `deadline` is of
+ * CLOCK_MONOTONIC. -ETIME, -ENOMEM with a sentence. */
 int boosted_trees_score(const struct boosting_rows *rows, const struct boosting_part *train,
                         const struct boosting_part *test, double deadline, double *gains,
                         double *score, struct error *error);

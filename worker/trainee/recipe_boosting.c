@@ -115,7 +115,10 @@ static int score_split(const struct worker_setup *setup, double deadline, struct
         return r;
     rows.labels = labels;
     rows.values = values;
-    return boosted_trees_score(&rows, &train, &test, deadline, gains->sums, score, error);
+    r = boosted_trees_score(&rows, &train, &test, deadline, gains->sums, score, error);
+    if (values)
+        *score = 1 - *score / recipe_trial_variance(dataset);
+    return r;
 }
 
 static int score_fold(const struct recipe_trial *trial, struct gains *gains, double *score,

@@ -20,7 +20,7 @@ enum {
     VALUE_BYTES = 64
 };
 
-/* A setting and its values, the plainest first. NULL: the key is left out. */
+/* A setting and its values, the usual one first. NULL: the key is left out. */
 struct recipe_setting {
     const char *section[3]; /* objects on the way to the key */
     const char *key;
@@ -32,7 +32,7 @@ struct recipe_setting {
 static const struct recipe_setting recipe_settings[] = {
     {{"data", "train"}, "bins", {NULL, "8", "32"}, "none", true},
     {{"model"}, "dropout", {NULL, "0.1", "0.3"}, "none", false},
-    {{"train", "optimizer"}, "weight_decay", {"0.1", "0.001", "1"}, "0.1", false},
+    {{"model"}, "hidden", {"[256, 256]", "[64]"}, "[256, 256]", false},
 };
 enum { SETTINGS = sizeof recipe_settings / sizeof *recipe_settings };
 

@@ -87,13 +87,30 @@ static int on_progress(void *context, const struct training_progress *progress, 
     return 0;
 }
 
+double recipe_trial_variance(const struct dataset *dataset)
+{
+    double sum = 0, squares = 0, mean;
+
+    for (int64_t i = 0; i < dataset->count; i++)
+        sum += *dataset_targets(dataset, i);
+    mean = sum / (double)dataset->count;
+    for (int64_t i = 0; i < dataset->count; i++) {
+        double distance = *dataset_targets(dataset, i) - mean;
+
+        squares += distance * distance;
+    }
+    return squares / (double)dataset->count;
+}
+
 static double find_score(const struct run *run, const struct training_values *values)
 {
-    bool is_class = run->setup.train->target == DATASET_TARGET_CLASS;
+    const struct dataset *dataset = run->setup.train;
+    bool is_class = dataset->target == DATASET_TARGET_CLASS;
 
     for (int i = 0; i < values->count; i++)
-        if (strcmp(values->values[i].name, is_class ? "test_accuracy" : "test_r2") == 0)
-            return values->values[i].value;
+        if (strcmp(values->values[i].name, is_class ? "test_accuracy" : "test_loss") == 0)
+            return is_class ? values->values[i].value
+                            : 1 - values->values[i].value / recipe_trial_variance(dataset);
     return NAN;
 }
 

@@ -94,6 +94,7 @@ static void print_suggestion(const struct inspection *inspection, struct json_ob
 {
     const struct table_inspection *table = &inspection->table;
     const struct table_inspection_column *target = &table->columns[table->target];
+    bool is_of_classes = !json_get(json_get(first_choice(choices), "model"), "loss");
     char shown[4 * NAME_SHOWN + 8], cut[NAME_SHOWN + 1];
 
     snprintf(cut, sizeof cut, "%s", target->name);
@@ -105,10 +106,13 @@ static void print_suggestion(const struct inspection *inspection, struct json_ob
         return;
     }
     printf("\nTo predict \"%s\"", shown);
-    if (table->classes)
+    if (is_of_classes && table->classes)
         printf(", one of %d classes", table->classes);
-    printf(" (another column: --target%s):\n\n",
-           table->classes || !target->numeric ? "" : "; classes: leave out loss");
+    printf(" (another column: --target%s):\n\n", !target->numeric ? ""
+                                                 : is_of_classes && table->classes
+                                                     ? "; numbers: --task numbers"
+                                                 : is_of_classes ? ""
+                                                                 : "; classes: leave out loss");
     print_specification(choices);
 }
 
@@ -266,6 +270,34 @@ static int inspect(struct inspection *inspection, const char *target, struct err
     return 0;
 }
 
+/* Puts the choices of the task before the others. */
+static int prefer_task(const struct inspection *inspection, const char *task,
+                       struct json_object **choices, struct error *error)
+{
+    struct json_object *sorted = json_object_new_array();
+    size_t found = 0, count = json_object_array_length(*choices);
+    char tasks[128] = "";
+
+    for (int others = 0; others < 2; others++)
+        for (size_t i = 0; i < count; i++) {
+            struct json_object *choice = json_object_array_get_idx(*choices, i);
+            bool wanted = strcmp(json_get_string(choice, "task", ""), task) == 0;
+
+            found += wanted && !others;
+            if (!others && !strstr(tasks, json_get_string(choice, "task", "")))
+                snprintf(tasks + strlen(tasks), sizeof tasks - strlen(tasks), "%s%s",
+                         *tasks ? ", " : "", json_get_string(choice, "task", ""));
+            if (wanted == !others)
+                json_object_array_add(sorted, json_object_get(choice));
+        }
+    json_object_put(*choices);
+    *choices = sorted;
+    if (found || !count) /* without choices the inspection says why */
+        return 0;
+    return error_set(error, -EINVAL, "--task=%s: of %s it may be %s", task, inspection->path,
+                     tasks);
+}
+
 /* Whether columns of numbers could have bins. */
 static bool has_numbers(const struct table_inspection *table)
 {
@@ -305,13 +337,16 @@ int worker_inspect(const struct worker_options *options)
     struct error error = {0};
     int r = inspect(&inspection, options->target, &error);
 
-    if (r < 0) {
-        fprintf(stderr, "traind-worker: %s\n", error.text);
-    } else {
+    if (r == 0) {
         choices = suggestions_new(&inspection.files, inspection.is_table ? &inspection.table : NULL,
                                   &inspection.config);
         if (inspection.is_table)
             inspection_try(&inspection, choices);
+        r = options->task ? prefer_task(&inspection, options->task, &choices, &error) : 0;
+    }
+    if (r < 0) {
+        fprintf(stderr, "traind-worker: %s\n", error.text);
+    } else {
         measured = measure(options, &inspection, choices);
         (options->json ? print_json : print_text)(&inspection, choices, measured);
     }

@@ -39,7 +39,7 @@ const struct worker_command worker_commands[] = {
     {"inspect", "FILE|FOLDER",
      "what is understood of data, and a specification that learns from it; --measure: the best of "
      "several, by trying them on the rows of a table",
-     "json target measure seconds seed threads", true, WORKER_NO_DATA, NULL, worker_inspect},
+     "json target task measure seconds seed threads", true, WORKER_NO_DATA, NULL, worker_inspect},
     {"quantize", "SPEC --checkpoint FILE --output FILE",
      "weights of 8 bits, and the model's metrics, size and speed before and after",
      "json checkpoint output static threads", true, WORKER_NO_DATA, "output", worker_quantize},
@@ -105,6 +105,8 @@ static const struct option_row option_rows[] = {
      "write no Python module beside the weights"},
     {"target", OPTION_TEXT, offsetof(struct worker_options, target), "COLUMN",
      "the column to predict: its name, or its number from 0; default: the likeliest"},
+    {"task", OPTION_TEXT, offsetof(struct worker_options, task), "TASK",
+     "of several that the data allow, which is suggested: classes, numbers, forecast"},
     {"measure", OPTION_FLAG, offsetof(struct worker_options, measure), NULL,
      "of a table: train on parts of its rows in several ways, and suggest what was best on the "
      "others"},

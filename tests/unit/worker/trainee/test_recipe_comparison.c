@@ -15,7 +15,7 @@ static void assert_near(double value, double expected)
         fail_msg("%.15g is not %.15g", value, expected);
 }
 
-/* The folds of both ways are compared one by one: folds differ more from each other than ways do. */
+/* Folds are compared one by one: they differ more from each other than ways do. */
 static void test_pairs(void **state)
 {
     const struct recipe_scores plain = {.score = {0.5, 0.9, 0.1, 0.7, 0.3}, .count = 5};
