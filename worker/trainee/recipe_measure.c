@@ -337,13 +337,13 @@ static void columns_format(const struct recipe_boosting *boosting, char *text, s
     }
 }
 
-/* Says so if gradient boosting is the better model. */
+/* Says so if gradient boosting is clearly the better model: by more than two standard errors. */
 static void tell_boosting(struct measure *measure, const struct recipe_boosting *boosting,
                           const struct recipe_difference *difference)
 {
     char columns[SENTENCE_BYTES / 2], trees[32], network[32], by[32], noise[32];
 
-    if (!recipe_is_better(difference))
+    if (recipe_is_open(difference) || !recipe_is_better(difference))
         return;
     columns_format(boosting, columns, sizeof columns);
     say(measure,
