@@ -224,6 +224,57 @@ static enum exit_status task_and_model_choose(struct init *init)
     return EXIT_STATUS_DONE;
 }
 
+/* Has ways to train compared on the rows of a table, for the task and model that were chosen. */
+static enum exit_status ways_measure(struct init *init)
+{
+    AUTO_FREE char *target = strdup(json_get_string(init->inspection, "target", ""));
+    AUTO_FREE char *task = strdup(json_get_string(init->choice, "task", ""));
+    AUTO_FREE char *model = strdup(json_get_string(init->choice, "model", ""));
+    struct json_object *inspection = NULL;
+    struct error error = {0};
+
+    if (!invocation_flag(init->invocation, "measure"))
+        return EXIT_STATUS_DONE;
+    if (!target || !task || !model || !json_get(init->inspection, "columns")) {
+        complain("--measure: only ways to learn from a table are compared, and %s is none",
+                 init->path);
+        return EXIT_STATUS_USAGE;
+    }
+    if (!init->invocation->json) {
+        fprintf(init->output, "  ways to train are compared on parts of the rows ...\n");
+        fflush(init->output);
+    }
+    if (data_spec_measure(init->path, target, task, invocation_option(init->invocation, "seconds"),
+                          &inspection, &error) < 0) {
+        complain("%s", error.text);
+        return EXIT_STATUS_USAGE;
+    }
+    json_object_put(init->inspection);
+    init->inspection = inspection;
+    init->choices = json_get(inspection, "choices");
+    init->choice = data_spec_find(init->choices, task, model);
+    if (init->choice)
+        return EXIT_STATUS_DONE;
+    complain("%s changed while it was read", init->path);
+    return EXIT_STATUS_FAILED;
+}
+
+/* Prints what was found by comparing, if that was chosen. */
+static void measured_print(const struct init *init)
+{
+    struct json_object *sentences = json_get(json_get(init->inspection, "measured"), "sentences");
+    char shown[ASSUMED_BYTES];
+
+    if (init->invocation->json || !sentences ||
+        init->choice != json_object_array_get_idx(init->choices, 0))
+        return;
+    for (size_t i = 0; i < json_object_array_length(sentences); i++)
+        fprintf(
+            init->output, "  measured: %s\n",
+            text_escape_controls(json_object_get_string(json_object_array_get_idx(sentences, i)),
+                                 shown, sizeof shown));
+}
+
 static enum exit_status length_choose(struct init *init, enum data_spec_length *length)
 {
     struct question_word words[DATA_SPEC_LENGTHS] = {0};
@@ -327,6 +378,8 @@ static void result_print_json(const struct init *init)
 
     json_set_string(json, "file", init->file);
     json_set(json, "assumed", json_object_get(init->assumed));
+    if (json_get(init->inspection, "measured"))
+        json_set(json, "measured", json_object_get(json_get(init->inspection, "measured")));
     json_set(json, "specification", json_object_get(init->spec));
     json_set(json, "plan", json_object_get(init->plan));
     json_print(json, stdout);
@@ -339,14 +392,18 @@ static enum exit_status init_run(struct init *init)
     enum data_spec_length length = DATA_SPEC_USUAL;
     struct error error = {0};
     enum exit_status status = data_read(init);
-    struct json_object *notes = json_get(init->inspection, "assumed");
+    struct json_object *notes;
 
     if (!status)
         status = task_and_model_choose(init);
     if (!status)
+        status = ways_measure(init);
+    if (!status)
         status = length_choose(init, &length);
     if (status)
         return status;
+    measured_print(init);
+    notes = json_get(init->inspection, "assumed");
     for (size_t i = 0; notes && i < json_object_array_length(notes); i++)
         assume(init, "%s", json_object_get_string(json_object_array_get_idx(notes, i)));
     if (data_spec_make(init->choice, init->path, length, &init->spec, &error) < 0) {
@@ -400,6 +457,9 @@ static const struct command_option init_options[] = {
     {"model", 0, "MODEL", "The model, of those that suit the data", COMPLETE_NOTHING},
     {"length", 0, "LENGTH", "quick, usual (default) or long: a quarter, all or three times as much",
      COMPLETE_NOTHING},
+    {"measure", 0, NULL,
+     "Of a table, compare ways to train on parts of its rows, and take the best", COMPLETE_NOTHING},
+    {"seconds", 0, "N", "With --measure: end after N seconds (default 300)", COMPLETE_NOTHING},
     {"yes", 'y', NULL, "Ask nothing, and print what is assumed", COMPLETE_NOTHING},
     {"replace", 0, NULL, "Write over a file that is there", COMPLETE_NOTHING},
     {0},

@@ -22,6 +22,17 @@ int data_spec_inspect(const char *path, const char *target, struct json_object *
     return worker_run(arguments, NULL, inspection, error);
 }
 
+int data_spec_measure(const char *path, const char *target, const char *task, const char *seconds,
+                      struct json_object **inspection, struct error *error)
+{
+    const char *const arguments[] = {"inspect",   path,       "--json",
+                                     "--measure", "--target", target,
+                                     "--task",    task,       seconds ? "--seconds" : NULL,
+                                     seconds,     NULL};
+
+    return worker_run(arguments, NULL, inspection, error);
+}
+
 int data_spec_words(struct json_object *choices, const char *task, const char *key,
                     const char *words[], int most)
 {

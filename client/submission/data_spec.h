@@ -9,6 +9,9 @@
  * owns it. -EINVAL with a sentence that says what to do. */
 int data_spec_inspect(const char *path, const char *target, struct json_object **inspection,
                       struct error *error);
+/* The same with `--measure` of the task, for at most `seconds`, as text; NULL: the usual time. */
+int data_spec_measure(const char *path, const char *target, const char *task, const char *seconds,
+                      struct json_object **inspection, struct error *error);
 
 /* The names of the different values of `key` ("task", "model") among the choices whose task is
  * `task` (NULL: any), in their order; at most `most`. Returns their number. */

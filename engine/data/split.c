@@ -1,12 +1,16 @@
 /* split.c: see split.h. Text and time series are cut at one place; split_rows.c splits the other
  * sets. */
+#include "base/cleanup.h"
+#include "base/philox.h"
 #include "base/string_table.h"
 #include "engine/data/reader.h"
+#include "engine/data/sampler.h"
 #include "engine/data/split_internal.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define NAME(upper, lower, ...) [DATASET_SPLIT_##upper] = #lower,
 static const char *const rule_names[] = {SPLIT_RULES(NAME)};
@@ -127,6 +131,46 @@ int dataset_split(const struct dataset *dataset, const struct dataset_split_conf
         return split_text(dataset, split_fraction_count(dataset->count, config->fraction), split,
                           error);
     return split_rows(dataset, config, split, error);
+}
+
+int dataset_split_hold_out(struct dataset_split *split, double fraction, uint64_t seed,
+                           struct error *error)
+{
+    const struct dataset_view train = split->train, held_out = split->validation;
+    int64_t count = train.count, validates = split_fraction_count(count, fraction), kept = 0;
+    AUTO_FREE uint32_t *order = NULL, *indices = NULL;
+    AUTO_FREE bool *chosen = NULL;
+
+    if (count < 2 || !split->indices)
+        return error_set(error, -EINVAL,
+                         "%lld samples cannot be divided into those that train and those that "
+                         "validate",
+                         (long long)count);
+    order = calloc((size_t)count, sizeof *order);
+    chosen = calloc((size_t)count, sizeof *chosen);
+    indices = calloc((size_t)(count + held_out.count), sizeof *indices);
+    if (!order || !chosen || !indices)
+        return error_no_memory(error, "the split of %lld samples", (long long)count);
+    sampler_permute_stream(seed, philox_stream(PHILOX_SPLIT, 1), order, (uint32_t)count);
+    for (int64_t i = 0; i < validates; i++)
+        chosen[order[i]] = true;
+    split->train = (struct dataset_view){
+        .dataset = train.dataset, .indices = indices, .count = count - validates};
+    split->validation = (struct dataset_view){
+        .dataset = train.dataset, .indices = indices + split->train.count, .count = validates};
+    split->test = (struct dataset_view){
+        .dataset = train.dataset, .indices = indices + count, .count = held_out.count};
+    for (int64_t i = 0; i < count; i++) {
+        if (chosen[i])
+            indices[split->train.count + i - kept] = train.indices[i];
+        else
+            indices[kept++] = train.indices[i];
+    }
+    memcpy(indices + count, held_out.indices, (size_t)held_out.count * sizeof *indices);
+    free(split->indices);
+    split->indices = indices;
+    indices = NULL;
+    return 0;
 }
 
 void dataset_split_release(struct dataset_split *split)

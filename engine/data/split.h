@@ -49,4 +49,10 @@ struct dataset_split {
  * -EINVAL for a fraction outside [0, 1), a set too small, or a rule that does not fit the set. */
 int dataset_split(const struct dataset *dataset, const struct dataset_split_config *config,
                   struct dataset_split *split, struct error *error);
+/* The validation part becomes the test part, and round(fraction * count) of the training part, at
+ * least one, validate instead: a model that is chosen by them is then tested on others. They are
+ * drawn by (seed, PHILOX_SPLIT). Only of samples that do not depend on each other. -EINVAL if fewer
+ * than two samples train, -ENOMEM. */
+int dataset_split_hold_out(struct dataset_split *split, double fraction, uint64_t seed,
+                           struct error *error);
 void dataset_split_release(struct dataset_split *split);

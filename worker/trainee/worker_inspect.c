@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "proto/json.h"
 #include "worker/trainee/inspection.h"
+#include "worker/trainee/recipe_measure.h"
 #include "worker/trainee/suggestion.h"
 #include "worker/trainee/worker_options.h"
 
@@ -72,6 +73,14 @@ static void print_notes(const struct inspection *inspection)
     }
 }
 
+static void print_measured(struct json_object *measured)
+{
+    struct json_object *sentences = json_get(measured, "sentences");
+
+    for (size_t i = 0; sentences && i < json_object_array_length(sentences); i++)
+        printf("measured: %s\n", json_object_get_string(json_object_array_get_idx(sentences, i)));
+}
+
 static void print_specification(struct json_object *choices)
 {
     struct json_object *spec = first_choice(choices);
@@ -85,6 +94,7 @@ static void print_suggestion(const struct inspection *inspection, struct json_ob
 {
     const struct table_inspection *table = &inspection->table;
     const struct table_inspection_column *target = &table->columns[table->target];
+    bool is_of_classes = !json_get(json_get(first_choice(choices), "model"), "loss");
     char shown[4 * NAME_SHOWN + 8], cut[NAME_SHOWN + 1];
 
     snprintf(cut, sizeof cut, "%s", target->name);
@@ -96,10 +106,13 @@ static void print_suggestion(const struct inspection *inspection, struct json_ob
         return;
     }
     printf("\nTo predict \"%s\"", shown);
-    if (table->classes)
+    if (is_of_classes && table->classes)
         printf(", one of %d classes", table->classes);
-    printf(" (another column: --target%s):\n\n",
-           table->classes || !target->numeric ? "" : "; classes: leave out loss");
+    printf(" (another column: --target%s):\n\n", !target->numeric ? ""
+                                                 : is_of_classes && table->classes
+                                                     ? "; numbers: --task numbers"
+                                                 : is_of_classes ? ""
+                                                                 : "; classes: leave out loss");
     print_specification(choices);
 }
 
@@ -148,10 +161,12 @@ static void print_files(const struct inspection *inspection)
     printf("\n\n");
 }
 
-static void print_text(const struct inspection *inspection, struct json_object *choices)
+static void print_text(const struct inspection *inspection, struct json_object *choices,
+                       struct json_object *measured)
 {
     (inspection->is_table ? print_table : print_files)(inspection);
     print_notes(inspection);
+    print_measured(measured);
     if (inspection->is_table)
         print_suggestion(inspection, choices);
     else {
@@ -215,7 +230,8 @@ static void add_files(struct json_object *json, const struct detection *files)
         json_set_int(json, "classes", files->class_count);
 }
 
-static void print_json(const struct inspection *inspection, struct json_object *choices)
+static void print_json(const struct inspection *inspection, struct json_object *choices,
+                       struct json_object *measured)
 {
     JSON_AUTO struct json_object *json = json_object_new_object();
     const struct detection *files = &inspection->files;
@@ -230,6 +246,8 @@ static void print_json(const struct inspection *inspection, struct json_object *
     for (int i = 0; i < files->note_count; i++)
         json_object_array_add(notes, json_object_new_string(files->notes[i]));
     json_set(json, "assumed", notes);
+    if (measured)
+        json_set(json, "measured", json_object_get(measured));
     if (first_choice(choices))
         json_set(json, "specification", json_object_get(first_choice(choices)));
     json_set(json, "choices", json_object_get(choices));
@@ -252,21 +270,85 @@ static int inspect(struct inspection *inspection, const char *target, struct err
     return 0;
 }
 
+/* Puts the choices of the task before the others. */
+static int prefer_task(const struct inspection *inspection, const char *task,
+                       struct json_object **choices, struct error *error)
+{
+    struct json_object *sorted = json_object_new_array();
+    size_t found = 0, count = json_object_array_length(*choices);
+    char tasks[128] = "";
+
+    for (int others = 0; others < 2; others++)
+        for (size_t i = 0; i < count; i++) {
+            struct json_object *choice = json_object_array_get_idx(*choices, i);
+            bool wanted = strcmp(json_get_string(choice, "task", ""), task) == 0;
+
+            found += wanted && !others;
+            if (!others && !strstr(tasks, json_get_string(choice, "task", "")))
+                snprintf(tasks + strlen(tasks), sizeof tasks - strlen(tasks), "%s%s",
+                         *tasks ? ", " : "", json_get_string(choice, "task", ""));
+            if (wanted == !others)
+                json_object_array_add(sorted, json_object_get(choice));
+        }
+    json_object_put(*choices);
+    *choices = sorted;
+    if (found || !count) /* without choices the inspection says why */
+        return 0;
+    return error_set(error, -EINVAL, "--task=%s: of %s it may be %s", task, inspection->path,
+                     tasks);
+}
+
+/* Whether columns of numbers could have bins. */
+static bool has_numbers(const struct table_inspection *table)
+{
+    for (int32_t i = 0; i < table->count; i++)
+        if (i != table->target && strcmp(table->columns[i].kind, "number") == 0)
+            return true;
+    return false;
+}
+
+/* Chooses by measuring how the first choice is trained, if it learns from the rows of a table.
+ * NULL: nothing was to be measured. */
+static struct json_object *measure(const struct worker_options *options,
+                                   const struct inspection *inspection, struct json_object *choices)
+{
+    struct json_object *spec = first_choice(choices);
+    struct json_object *train = json_get(json_get(spec, "data"), "train"), *measured, *list;
+
+    if (!options->measure || !spec)
+        return NULL;
+    if (strcmp(json_get_string(train, "format", ""), "table") == 0 &&
+        !json_get(train, "image_column"))
+        return recipe_measure(options, spec, inspection->table.rows,
+                              has_numbers(&inspection->table));
+    measured = json_object_new_object();
+    list = json_object_new_array();
+    json_object_array_add(list,
+                          json_object_new_string("only ways to learn from the rows of a table "
+                                                 "are compared; the usual one is suggested"));
+    json_set(measured, "sentences", list);
+    return measured;
+}
+
 int worker_inspect(const struct worker_options *options)
 {
     struct inspection inspection = {.path = options->input};
-    JSON_AUTO struct json_object *choices = NULL;
+    JSON_AUTO struct json_object *choices = NULL, *measured = NULL;
     struct error error = {0};
     int r = inspect(&inspection, options->target, &error);
 
-    if (r < 0) {
-        fprintf(stderr, "traind-worker: %s\n", error.text);
-    } else {
+    if (r == 0) {
         choices = suggestions_new(&inspection.files, inspection.is_table ? &inspection.table : NULL,
                                   &inspection.config);
         if (inspection.is_table)
             inspection_try(&inspection, choices);
-        (options->json ? print_json : print_text)(&inspection, choices);
+        r = options->task ? prefer_task(&inspection, options->task, &choices, &error) : 0;
+    }
+    if (r < 0) {
+        fprintf(stderr, "traind-worker: %s\n", error.text);
+    } else {
+        measured = measure(options, &inspection, choices);
+        (options->json ? print_json : print_text)(&inspection, choices, measured);
     }
     table_inspection_release(&inspection.table);
     detection_release(&inspection.files);

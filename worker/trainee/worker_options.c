@@ -37,8 +37,9 @@ const struct worker_command worker_commands[] = {
      "emulate-precision",
      true, WORKER_WANTS_DATA, NULL, worker_predict},
     {"inspect", "FILE|FOLDER",
-     "what is understood of data, and a specification that learns from it", "json target", true,
-     WORKER_NO_DATA, NULL, worker_inspect},
+     "what is understood of data, and a specification that learns from it; --measure: the best of "
+     "several, by trying them on the rows of a table",
+     "json target task measure seconds seed threads", true, WORKER_NO_DATA, NULL, worker_inspect},
     {"quantize", "SPEC --checkpoint FILE --output FILE",
      "weights of 8 bits, and the model's metrics, size and speed before and after",
      "json checkpoint output static threads", true, WORKER_NO_DATA, "output", worker_quantize},
@@ -104,6 +105,13 @@ static const struct option_row option_rows[] = {
      "write no Python module beside the weights"},
     {"target", OPTION_TEXT, offsetof(struct worker_options, target), "COLUMN",
      "the column to predict: its name, or its number from 0; default: the likeliest"},
+    {"task", OPTION_TEXT, offsetof(struct worker_options, task), "TASK",
+     "of several that the data allow, which is suggested: classes, numbers, forecast"},
+    {"measure", OPTION_FLAG, offsetof(struct worker_options, measure), NULL,
+     "of a table: train on parts of its rows in several ways, and suggest what was best on the "
+     "others"},
+    {"seconds", OPTION_COUNT, offsetof(struct worker_options, seconds), "N",
+     "--measure ends after N seconds, default 300"},
     {"logits", OPTION_TEXT, offsetof(struct worker_options, logits), "FILE",
      "write the model's outputs and the targets (safetensors)"},
     {"calibration", OPTION_TEXT, offsetof(struct worker_options, calibration), "FILE",
@@ -158,7 +166,8 @@ static const struct option_row option_rows[] = {
     {"top-k", OPTION_COUNT, offsetof(struct worker_options, top_k), "K",
      "sample: draw from the K likeliest characters, default all; predict: write the K likeliest "
      "classes"},
-    {"seed", OPTION_SEED, offsetof(struct worker_options, seed), "N", "of the sampling"},
+    {"seed", OPTION_SEED, offsetof(struct worker_options, seed), "N",
+     "of the sampling, or of --measure"},
 };
 enum { OPTION_ROWS = sizeof option_rows / sizeof option_rows[0] };
 

@@ -13,7 +13,7 @@ struct worker_options {
     const char *data;  /* DATA, the second argument */
     const char *spool, *checkpoints, *resume, *best, *checkpoint, *output, *logits, *weights,
         *calibration, *specification, *format, *lengths, *labels, *initial_weights, *onnx, *target,
-        *c_file;
+        *task, *c_file;
     const char *device, *device_config, *plugin, *memory_limit, *choices, *profile;
     const char *also;                        /* more devices to plan for, as JSON */
     const char *mps, *mps_refused, *control; /* worker_mps.h */
@@ -22,6 +22,8 @@ struct worker_options {
     bool unless_kept;
     bool emulate_precision;
     int threads; /* 0: not given */
+    bool measure;
+    int seconds; /* that it may take; 0: not given */
     bool max_batch;
     bool json, no_module, probabilities, is_static;
     bool timings;

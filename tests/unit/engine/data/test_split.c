@@ -160,6 +160,42 @@ static void test_folds(void **state)
     dataset_close(dataset);
 }
 
+/* Each sample is in one of three parts, and a fold is the test. */
+static void test_hold_out(void **state)
+{
+    (void)state;
+    struct dataset *dataset = rows_open();
+    int counts[ROWS] = {0}, tested[ROWS] = {0}, fold[ROWS] = {0}, again[ROWS] = {0};
+    const struct dataset_split_config how = {
+        .seed = 5, .rule = DATASET_SPLIT_STRATIFIED, .folds = 5, .fold = 2};
+
+    make_split(dataset, how);
+    count_rows(&split.validation, fold);
+    if (dataset_split_hold_out(&split, 0.1, 5, &error) < 0)
+        fail_msg("%s", error.text);
+    assert_int_equal(split.train.count + split.validation.count + split.test.count, ROWS);
+    assert_int_equal(split.validation.count, 80); /* of 802 or 803 */
+    count_rows(&split.test, tested);
+    assert_memory_equal(tested, fold, sizeof fold);
+    count_rows(&split.train, counts);
+    count_rows(&split.validation, counts);
+    count_rows(&split.test, counts);
+    for (int64_t i = 0; i < ROWS; i++)
+        assert_int_equal(counts[i], 1);
+    for (int64_t i = 1; i < split.validation.count; i++)
+        assert_true(split.validation.indices[i] > split.validation.indices[i - 1]);
+    memset(counts, 0, sizeof counts);
+    count_rows(&split.validation, counts);
+    make_split(dataset, how);
+    assert_int_equal(dataset_split_hold_out(&split, 0.1, 6, &error), 0);
+    count_rows(&split.validation, again);
+    assert_memory_not_equal(again, counts, sizeof counts);
+    dataset_split_release(&split);
+    split.train.count = 1;
+    assert_int_equal(dataset_split_hold_out(&split, 0.1, 6, &error), -EINVAL);
+    dataset_close(dataset);
+}
+
 static void test_order(void **state)
 {
     (void)state;
@@ -339,6 +375,7 @@ int main(void)
         cmocka_unit_test_setup(test_stratified, reset), cmocka_unit_test_setup(test_folds, reset),
         cmocka_unit_test_setup(test_order, reset),      cmocka_unit_test_setup(test_groups, reset),
         cmocka_unit_test_setup(test_column, reset),     cmocka_unit_test_setup(test_faults, reset),
+        cmocka_unit_test_setup(test_hold_out, reset),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
