@@ -1,422 +1,259 @@
-/* boosted_trees.c: see boosted_trees.h. Friedman (Annals of Statistics 2001, "Greedy function
- * approximation: a gradient boosting machine") with second-order leaves and histograms (Ke and
- * others, NIPS 2017, "LightGBM"): a tree grows where a cut gains most. */
+/* boosted_trees.c: see boosted_trees.h. The trees are XGBoost's (Chen and Guestrin, KDD 2016), whose
+ * library is loaded when it is first needed: a worker that trains does without it. */
 #include "worker/trainee/boosted_trees.h"
 
 #include "base/cleanup.h"
 #include "base/clock.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <math.h>
-#include <stdbool.h>
+#include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* The defaults of scikit-learn's HistGradientBoosting. */
-enum { ITERATIONS = 100, LEAVES = 31, LEAF_ROWS = 20, BINS = 255, NODES = 2 * LEAVES - 1 };
-static const double rate = 0.1, least_hessian = 1e-3;
+static const char library_name[] = "libxgboost.so.0";
 
-struct node {
-    int32_t feature; /* -1: a leaf */
-    float threshold; /* up to it to the left */
-    int32_t left, right;
-    double value;
+/* The part of XGBoost's C interface that is used (xgboost/c_api.h of version 1.6 and later). All
+ * return 0, or -1 with a sentence of XGBGetLastError(). */
+struct xgboost {
+    const char *(*XGBGetLastError)(void);
+    int (*XGDMatrixCreateFromMat)(const float *data, uint64_t rows, uint64_t columns, float missing,
+                                  void **matrix);
+    int (*XGDMatrixSetFloatInfo)(void *matrix, const char *field, const float *values,
+                                 uint64_t count);
+    int (*XGDMatrixFree)(void *matrix);
+    int (*XGBoosterCreate)(void *const *matrices, uint64_t count, void **booster);
+    int (*XGBoosterSetParam)(void *booster, const char *name, const char *value);
+    int (*XGBoosterUpdateOneIter)(void *booster, int iteration, void *matrix);
+    int (*XGBoosterPredict)(void *booster, void *matrix, int options, unsigned trees, int training,
+                            const uint64_t **count, const float **predictions);
+    int (*XGBoosterFeatureScore)(void *booster, const char *configuration, uint64_t *count,
+                                 const char *const **names, uint64_t *dimensions,
+                                 const uint64_t **shape, const float **scores);
+    int (*XGBoosterFree)(void *booster);
 };
 
-struct cut {
-    double gain; /* 0: there is none */
-    int32_t feature, bin;
-};
-
-struct leaf {
-    int64_t first, count; /* in `order` */
-    double gradient, hessian;
-    struct cut cut; /* the best one */
-    int32_t node;
-};
+/* The defaults of scikit-learn's HistGradientBoosting. Its leaves have at least 20 rows. XGBoost
+ * counts second derivatives instead: 1 for each row of values, at most 1/4 for one of a class. */
+enum { ITERATIONS = 100 };
+static const struct setting {
+    const char *name, *values, *classes;
+} settings[] = {{"tree_method", "hist", "hist"},
+                {"grow_policy", "lossguide", "lossguide"},
+                {"max_leaves", "31", "31"},
+                {"max_depth", "0", "0"},
+                {"max_bin", "255", "255"},
+                {"learning_rate", "0.1", "0.1"},
+                {"reg_lambda", "0", "0"},
+                {"min_child_weight", "20", "5"},
+                {"nthread", "1", "1"},
+                {"verbosity", "0", "0"},
+                {"objective", "reg:squarederror", NULL}};
 
 struct boosting {
+    const struct xgboost *library;
     const struct boosting_rows *rows;
-    const struct boosting_part *train, *test;
-    int32_t outputs;           /* 1 of values and of two classes */
-    uint8_t *codes;            /* [width, count]: the bins of the training rows */
-    float *thresholds;         /* [width, BINS]: the upper ends of bins */
-    int32_t *bins;             /* [width] */
-    double *fit, *test_fit;    /* [count, outputs]: what is predicted so far */
-    float *gradient, *hessian; /* [count] */
-    uint32_t *order, *right;   /* [count] */
-    float *sorted;             /* [count] */
-    struct node tree[NODES];
-    struct leaf leaves[LEAVES];
-    int32_t node_count, leaf_count;
-    double *gains;
+    void *train, *test, *booster;
 };
 
-static void boosting_release(struct boosting *boosting)
+/* ---- the library ----------------------------------------------------------------------------- */
+
+static struct xgboost loaded_library;
+static bool is_loaded;
+
+static void load_library(void)
 {
-    free(boosting->codes);
-    free(boosting->thresholds);
-    free(boosting->bins);
-    free(boosting->fit);
-    free(boosting->test_fit);
-    free(boosting->gradient);
-    free(boosting->hessian);
-    free(boosting->order);
-    free(boosting->right);
-    free(boosting->sorted);
-}
+    void *handle = dlopen(library_name, RTLD_NOW | RTLD_LOCAL);
 
-static int boosting_allocate(struct boosting *boosting, struct error *error)
-{
-    size_t count = (size_t)boosting->train->count, width = (size_t)boosting->rows->width;
-
-    boosting->codes = calloc(count, width);
-    boosting->thresholds = calloc(width * BINS, sizeof *boosting->thresholds);
-    boosting->bins = calloc(width, sizeof *boosting->bins);
-    boosting->fit = calloc(count * (size_t)boosting->outputs, sizeof *boosting->fit);
-    boosting->test_fit =
-        calloc((size_t)(boosting->test->count * boosting->outputs), sizeof *boosting->test_fit);
-    boosting->gradient = calloc(count, sizeof *boosting->gradient);
-    boosting->hessian = calloc(count, sizeof *boosting->hessian);
-    boosting->order = calloc(count, sizeof *boosting->order);
-    boosting->right = calloc(count, sizeof *boosting->right);
-    boosting->sorted = calloc(count, sizeof *boosting->sorted);
-    if (boosting->codes && boosting->thresholds && boosting->bins && boosting->fit &&
-        boosting->test_fit && boosting->gradient && boosting->hessian && boosting->order &&
-        boosting->right && boosting->sorted)
-        return 0;
-    return error_no_memory(error, "the trees of %lld rows", (long long)boosting->train->count);
-}
-
-/* ---- bins ---- */
-
-static float feature_of(const struct boosting *boosting, uint32_t row, int32_t feature)
-{
-    return boosting->rows->features[(size_t)row * (size_t)boosting->rows->width + (size_t)feature];
-}
-
-static int compare_floats(const void *a, const void *b)
-{
-    float left = *(const float *)a, right = *(const float *)b;
-
-    return (left > right) - (left < right);
-}
-
-/* Each different number is a bin, or else bins have equal shares of the rows. */
-static void find_thresholds(struct boosting *boosting, int32_t feature)
-{
-    float *thresholds = boosting->thresholds + (size_t)feature * BINS, *sorted = boosting->sorted;
-    int64_t count = boosting->train->count, different = 1;
-    int32_t bins = 0;
-
-    for (int64_t i = 0; i < count; i++)
-        sorted[i] = feature_of(boosting, boosting->train->rows[i], feature);
-    qsort(sorted, (size_t)count, sizeof *sorted, compare_floats);
-    for (int64_t i = 1; i < count; i++)
-        different += sorted[i] > sorted[i - 1];
-    for (int64_t i = 1; i < count && bins < BINS - 1; i++) {
-        bool is_due = different <= BINS || i * BINS >= (bins + 1) * count;
-
-        if (is_due && sorted[i] > sorted[i - 1])
-            thresholds[bins++] = sorted[i - 1] + (sorted[i] - sorted[i - 1]) / 2;
+    is_loaded = handle != NULL;
+#define LOAD(name)                                             \
+    if (is_loaded) {                                           \
+        *(void **)&loaded_library.name = dlsym(handle, #name); \
+        is_loaded = loaded_library.name != NULL;               \
     }
-    thresholds[bins++] = INFINITY;
-    boosting->bins[feature] = bins;
+    LOAD(XGBGetLastError)
+    LOAD(XGDMatrixCreateFromMat)
+    LOAD(XGDMatrixSetFloatInfo)
+    LOAD(XGDMatrixFree)
+    LOAD(XGBoosterCreate)
+    LOAD(XGBoosterSetParam)
+    LOAD(XGBoosterUpdateOneIter)
+    LOAD(XGBoosterPredict)
+    LOAD(XGBoosterFeatureScore)
+    LOAD(XGBoosterFree)
+#undef LOAD
 }
 
-static uint8_t find_bin(const float *thresholds, int32_t bins, float value)
+static const struct xgboost *library_get(struct error *error)
 {
-    int32_t low = 0, high = bins - 1;
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-    while (low < high) {
-        int32_t middle = (low + high) / 2;
-
-        if (value <= thresholds[middle])
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    return (uint8_t)low;
+    pthread_once(&once, load_library);
+    if (is_loaded)
+        return &loaded_library;
+    error_set(error, -ENOENT,
+              "%s is missing or older than 1.6 (Debian: apt-get install libxgboost0)",
+              library_name);
+    return NULL;
 }
 
-static void encode(struct boosting *boosting)
+static int boosting_fail(const struct boosting *boosting, struct error *error)
 {
-    int64_t count = boosting->train->count;
+    const char *text = boosting->library->XGBGetLastError();
 
-    for (int32_t feature = 0; feature < boosting->rows->width; feature++) {
-        find_thresholds(boosting, feature);
-        for (int64_t i = 0; i < count; i++)
-            boosting->codes[(size_t)feature * (size_t)count + (size_t)i] =
-                find_bin(boosting->thresholds + (size_t)feature * BINS, boosting->bins[feature],
-                         feature_of(boosting, boosting->train->rows[i], feature));
-    }
+    return error_set(error, -EINVAL, "XGBoost: %.*s", (int)strcspn(text, "\n"), text);
 }
 
-/* ---- a tree ---- */
+/* ---- rows ------------------------------------------------------------------------------------ */
 
-struct bin {
-    double gradient, hessian;
-    int64_t count;
-};
-
-static double worth(double gradient, double hessian)
+static float target_of(const struct boosting_rows *rows, uint32_t row)
 {
-    return gradient * gradient / hessian;
+    return rows->values ? rows->values[row] : (float)rows->labels[row];
 }
 
-/* Cuts between the bins of a feature. */
-static void scan_bins(const struct leaf *leaf, int32_t feature, const struct bin *bins,
-                      int32_t count, struct cut *best)
-{
-    struct bin left = {0};
-
-    for (int32_t i = 0; i + 1 < count; i++) {
-        double gradient, hessian, gain;
-
-        left.gradient += bins[i].gradient;
-        left.hessian += bins[i].hessian;
-        left.count += bins[i].count;
-        gradient = leaf->gradient - left.gradient;
-        hessian = leaf->hessian - left.hessian;
-        if (left.count < LEAF_ROWS || left.hessian < least_hessian)
-            continue;
-        if (leaf->count - left.count < LEAF_ROWS || hessian < least_hessian)
-            break;
-        gain = worth(left.gradient, left.hessian) + worth(gradient, hessian) -
-               worth(leaf->gradient, leaf->hessian);
-        if (gain > best->gain)
-            *best = (struct cut){gain, feature, i};
-    }
-}
-
-/* Sums up the leaf's rows and finds its best cut. */
-static void leaf_begin(struct boosting *boosting, struct leaf *leaf)
-{
-    const uint32_t *order = boosting->order + leaf->first;
-
-    leaf->gradient = leaf->hessian = 0;
-    for (int64_t i = 0; i < leaf->count; i++) {
-        leaf->gradient += boosting->gradient[order[i]];
-        leaf->hessian += boosting->hessian[order[i]];
-    }
-    leaf->cut = (struct cut){0};
-    if (leaf->count < 2 * LEAF_ROWS)
-        return;
-    for (int32_t feature = 0; feature < boosting->rows->width; feature++) {
-        const uint8_t *codes = boosting->codes + (size_t)feature * (size_t)boosting->train->count;
-        struct bin bins[BINS];
-
-        memset(bins, 0, (size_t)boosting->bins[feature] * sizeof *bins);
-        for (int64_t i = 0; i < leaf->count; i++) {
-            struct bin *bin = &bins[codes[order[i]]];
-
-            bin->gradient += boosting->gradient[order[i]];
-            bin->hessian += boosting->hessian[order[i]];
-            bin->count++;
-        }
-        scan_bins(leaf, feature, bins, boosting->bins[feature], &leaf->cut);
-    }
-}
-
-/* Divides the leaf's rows at its cut, in their order; the number of those to the left. */
-static int64_t leaf_divide(struct boosting *boosting, const struct leaf *leaf)
-{
-    const uint8_t *codes =
-        boosting->codes + (size_t)leaf->cut.feature * (size_t)boosting->train->count;
-    uint32_t *order = boosting->order + leaf->first;
-    int64_t left = 0, right = 0;
-
-    for (int64_t i = 0; i < leaf->count; i++) {
-        if (codes[order[i]] <= leaf->cut.bin)
-            order[left++] = order[i];
-        else
-            boosting->right[right++] = order[i];
-    }
-    memcpy(order + left, boosting->right, (size_t)right * sizeof *order);
-    return left;
-}
-
-static void leaf_cut(struct boosting *boosting, struct leaf *leaf)
-{
-    struct leaf *right = &boosting->leaves[boosting->leaf_count++];
-    struct node *node = &boosting->tree[leaf->node];
-    int64_t left = leaf_divide(boosting, leaf);
-
-    boosting->gains[leaf->cut.feature] += leaf->cut.gain;
-    node->feature = leaf->cut.feature;
-    node->threshold =
-        boosting->thresholds[(size_t)leaf->cut.feature * BINS + (size_t)leaf->cut.bin];
-    node->left = boosting->node_count++;
-    node->right = boosting->node_count++;
-    *right = (struct leaf){
-        .first = leaf->first + left, .count = leaf->count - left, .node = node->right};
-    *leaf = (struct leaf){.first = leaf->first, .count = left, .node = node->left};
-    leaf_begin(boosting, leaf);
-    leaf_begin(boosting, right);
-}
-
-/* Grows a tree for the gradients. */
-static void grow(struct boosting *boosting)
-{
-    boosting->node_count = boosting->leaf_count = 1;
-    boosting->leaves[0] = (struct leaf){.count = boosting->train->count};
-    for (int64_t i = 0; i < boosting->train->count; i++)
-        boosting->order[i] = (uint32_t)i;
-    leaf_begin(boosting, &boosting->leaves[0]);
-    while (boosting->leaf_count < LEAVES) {
-        struct leaf *best = &boosting->leaves[0];
-
-        for (int32_t i = 1; i < boosting->leaf_count; i++)
-            if (boosting->leaves[i].cut.gain > best->cut.gain)
-                best = &boosting->leaves[i];
-        if (!(best->cut.gain > 0))
-            break;
-        leaf_cut(boosting, best);
-    }
-    for (int32_t i = 0; i < boosting->leaf_count; i++) {
-        struct leaf *leaf = &boosting->leaves[i];
-
-        boosting->tree[leaf->node].feature = -1;
-        boosting->tree[leaf->node].value =
-            leaf->hessian > 0 ? -rate * leaf->gradient / leaf->hessian : 0;
-    }
-}
-
-static double tree_value(const struct boosting *boosting, uint32_t row)
-{
-    const struct node *node = &boosting->tree[0];
-
-    while (node->feature >= 0)
-        node =
-            &boosting
-                 ->tree[feature_of(boosting, row, node->feature) <= node->threshold ? node->left
-                                                                                    : node->right];
-    return node->value;
-}
-
-/* Adds the tree to what output `output` predicts. */
-static void add_tree(struct boosting *boosting, int32_t output)
-{
-    for (int32_t i = 0; i < boosting->leaf_count; i++) {
-        const struct leaf *leaf = &boosting->leaves[i];
-
-        for (int64_t k = leaf->first; k < leaf->first + leaf->count; k++)
-            boosting->fit[(int64_t)boosting->order[k] * boosting->outputs + output] +=
-                boosting->tree[leaf->node].value;
-    }
-    for (int64_t i = 0; i < boosting->test->count; i++)
-        boosting->test_fit[i * boosting->outputs + output] +=
-            tree_value(boosting, boosting->test->rows[i]);
-}
-
-/* ---- the loss ---- */
-
-/* Begins with the mean, or with the logarithms of the classes' shares. */
-static void begin(struct boosting *boosting)
+/* Makes the matrix of a part, with its targets. NaN is missing. */
+static int matrix_make(const struct boosting *boosting, const struct boosting_part *part,
+                       void **matrix, struct error *error)
 {
     const struct boosting_rows *rows = boosting->rows;
+    size_t width = (size_t)rows->width, count = (size_t)part->count;
+    AUTO_FREE float *features = calloc(count * width + 1, sizeof *features);
+    AUTO_FREE float *targets = calloc(count + 1, sizeof *targets);
 
-    for (int32_t output = 0; output < boosting->outputs; output++) {
-        int32_t class = boosting->outputs == 1 ? 1 : output;
-        double sum = 0, share, first;
-
-        for (int64_t i = 0; i < boosting->train->count; i++) {
-            uint32_t row = boosting->train->rows[i];
-
-            sum += rows->values ? rows->values[row] : rows->labels[row] == class;
-        }
-        share = sum / (double)boosting->train->count;
-        first = rows->values             ? share
-                : boosting->outputs == 1 ? log(fmax(share, 1e-9) / fmax(1 - share, 1e-9))
-                                         : log(fmax(share, 1e-9));
-        for (int64_t i = 0; i < boosting->train->count; i++)
-            boosting->fit[i * boosting->outputs + output] = first;
-        for (int64_t i = 0; i < boosting->test->count; i++)
-            boosting->test_fit[i * boosting->outputs + output] = first;
+    if (!features || !targets)
+        return error_no_memory(error, "%zu rows", count);
+    for (size_t i = 0; i < count; i++) {
+        memcpy(features + i * width, rows->features + part->rows[i] * width,
+               width * sizeof *features);
+        targets[i] = target_of(rows, part->rows[i]);
     }
+    if (boosting->library->XGDMatrixCreateFromMat(features, count, width, NAN, matrix) ||
+        boosting->library->XGDMatrixSetFloatInfo(*matrix, "label", targets, count))
+        return boosting_fail(boosting, error);
+    return 0;
 }
 
-/* The probability of class `class`. */
-static double probability(const double *fit, int32_t outputs, int32_t class)
+/* ---- training -------------------------------------------------------------------------------- */
+
+static int set(const struct boosting *boosting, const char *name, const char *value,
+               struct error *error)
 {
-    double highest = fit[0], sum = 0;
+    return boosting->library->XGBoosterSetParam(boosting->booster, name, value)
+               ? boosting_fail(boosting, error)
+               : 0;
+}
+
+/* What is predicted without trees: the mean of the targets, as a share within (0, 1) of classes. */
+static int set_beginning(const struct boosting *boosting, const struct boosting_part *train,
+                         struct error *error)
+{
+    const struct boosting_rows *rows = boosting->rows;
+    const double least = 1e-3;
+    double mean = 0;
+    char text[32];
+
+    if (!rows->values && rows->classes > 2)
+        return 0;
+    for (int64_t i = 0; i < train->count; i++)
+        mean += target_of(rows, train->rows[i]) / (double)train->count;
+    if (!rows->values)
+        mean = fmin(fmax(mean, least), 1 - least);
+    snprintf(text, sizeof text, "%.9g", mean);
+    return set(boosting, "base_score", text, error);
+}
+
+static int configure(const struct boosting *boosting, const struct boosting_part *train,
+                     struct error *error)
+{
+    const struct boosting_rows *rows = boosting->rows;
+    bool two = rows->classes == 2;
+    char classes[16];
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < sizeof settings / sizeof *settings; i++) {
+        const char *value = rows->values ? settings[i].values : settings[i].classes;
+
+        r = set(boosting, settings[i].name,
+                value ? value
+                : two ? "binary:logistic"
+                      : "multi:softprob",
+                error);
+    }
+    if (r == 0 && !rows->values && !two) {
+        snprintf(classes, sizeof classes, "%d", rows->classes);
+        r = set(boosting, "num_class", classes, error);
+    }
+    return r == 0 ? set_beginning(boosting, train, error) : r;
+}
+
+static int iterate(const struct boosting *boosting, double deadline, struct error *error)
+{
+    for (int i = 0; i < ITERATIONS; i++) {
+        if (clock_monotonic() > deadline)
+            return error_set(error, -ETIME, "the time does not suffice for %d trees", ITERATIONS);
+        if (boosting->library->XGBoosterUpdateOneIter(boosting->booster, i, boosting->train))
+            return boosting_fail(boosting, error);
+    }
+    return 0;
+}
+
+/* ---- results --------------------------------------------------------------------------------- */
+
+/* The class of a row's predictions: a share of class 1 of two, else a share of each. */
+static int32_t class_of(const float *predicted, int32_t outputs)
+{
+    int32_t best = 0;
 
     if (outputs == 1)
-        return 1 / (1 + exp(class ? -fit[0] : fit[0]));
+        return *predicted > 0.5f;
     for (int32_t i = 1; i < outputs; i++)
-        highest = fmax(highest, fit[i]);
-    for (int32_t i = 0; i < outputs; i++)
-        sum += exp(fit[i] - highest);
-    return exp(fit[class] - highest) / sum;
+        if (predicted[i] > predicted[best])
+            best = i;
+    return best;
 }
 
-/* Gradients of the loss by what an output predicts: those before the iteration's first tree. */
-static void differentiate(struct boosting *boosting, const double *fit, int32_t output)
+static int score_part(const struct boosting *boosting, const struct boosting_part *test,
+                      double *score, struct error *error)
 {
     const struct boosting_rows *rows = boosting->rows;
-    int32_t class = boosting->outputs == 1 ? 1 : output;
+    int32_t outputs = rows->values || rows->classes == 2 ? 1 : rows->classes;
+    const uint64_t *count = NULL;
+    const float *predicted = NULL;
 
-    for (int64_t i = 0; i < boosting->train->count; i++) {
-        uint32_t row = boosting->train->rows[i];
-        const double *own = fit + i * boosting->outputs;
-        double p;
+    if (boosting->library->XGBoosterPredict(boosting->booster, boosting->test, 0, 0, 0, &count,
+                                            &predicted))
+        return boosting_fail(boosting, error);
+    *score = 0;
+    for (int64_t i = 0; i < test->count; i++) {
+        const float *row = predicted + i * outputs;
+        double difference = *row - (double)target_of(rows, test->rows[i]);
 
-        if (rows->values) {
-            boosting->gradient[i] = (float)(own[0] - (double)rows->values[row]);
-            boosting->hessian[i] = 1;
-            continue;
-        }
-        p = probability(own, boosting->outputs, class);
-        boosting->gradient[i] = (float)(p - (rows->labels[row] == class));
-        boosting->hessian[i] = (float)(p * (1 - p));
+        *score += rows->values ? difference * difference
+                               : class_of(row, outputs) == rows->labels[test->rows[i]];
     }
+    *score /= (double)test->count;
+    return 0;
 }
 
-static double accuracy(const struct boosting *boosting)
+/* XGBoost names features f0, f1 and so on, and leaves out those that no tree reads. */
+static int add_gains(const struct boosting *boosting, double *gains, struct error *error)
 {
-    int64_t right = 0;
+    const char *const *names = NULL;
+    const uint64_t *shape = NULL;
+    const float *scores = NULL;
+    uint64_t count = 0, dimensions = 0;
 
-    for (int64_t i = 0; i < boosting->test->count; i++) {
-        const double *fit = boosting->test_fit + i * boosting->outputs;
-        int32_t best = boosting->outputs == 1 && fit[0] > 0;
+    if (boosting->library->XGBoosterFeatureScore(boosting->booster,
+                                                 "{\"importance_type\": \"total_gain\"}", &count,
+                                                 &names, &dimensions, &shape, &scores))
+        return boosting_fail(boosting, error);
+    for (uint64_t i = 0; i < count; i++) {
+        long feature = strtol(names[i] + 1, NULL, 10);
 
-        for (int32_t class = 1; class < boosting->outputs; class ++)
-            if (fit[class] > fit[best])
-                best = class;
-        right += boosting->rows->labels[boosting->test->rows[i]] == best;
-    }
-    return (double)right / (double)boosting->test->count;
-}
-
-static double squared_error(const struct boosting *boosting)
-{
-    double sum = 0;
-
-    for (int64_t i = 0; i < boosting->test->count; i++) {
-        double wrong =
-            (double)boosting->rows->values[boosting->test->rows[i]] - boosting->test_fit[i];
-
-        sum += wrong * wrong;
-    }
-    return sum / (double)boosting->test->count;
-}
-
-static int iterate(struct boosting *boosting, double deadline, struct error *error)
-{
-    size_t bytes = (size_t)(boosting->train->count * boosting->outputs) * sizeof *boosting->fit;
-    AUTO_FREE double *before = malloc(bytes + 1);
-
-    if (!before)
-        return error_no_memory(error, "the trees of %lld rows", (long long)boosting->train->count);
-    for (int i = 0; i < ITERATIONS; i++) {
-        memcpy(before, boosting->fit, bytes);
-        for (int32_t output = 0; output < boosting->outputs; output++) {
-            if (clock_monotonic() > deadline)
-                return error_set(error, -ETIME, "the time is over");
-            differentiate(boosting, before, output);
-            grow(boosting);
-            add_tree(boosting, output);
-        }
+        if (feature >= 0 && feature < boosting->rows->width)
+            gains[feature] += (double)scores[i];
     }
     return 0;
 }
@@ -425,21 +262,30 @@ int boosted_trees_score(const struct boosting_rows *rows, const struct boosting_
                         const struct boosting_part *test, double deadline, double *gains,
                         double *score, struct error *error)
 {
-    struct boosting boosting = {.rows = rows,
-                                .train = train,
-                                .test = test,
-                                .outputs = rows->values || rows->classes == 2 ? 1 : rows->classes,
-                                .gains = gains};
-    int r = boosting_allocate(&boosting, error);
+    struct boosting boosting = {.library = library_get(error), .rows = rows};
+    int r;
 
     *score = NAN;
-    if (r == 0) {
-        encode(&boosting);
-        begin(&boosting);
-        r = iterate(&boosting, deadline, error);
-    }
+    if (!boosting.library)
+        return error->code;
+    r = matrix_make(&boosting, train, &boosting.train, error);
     if (r == 0)
-        *score = rows->values ? squared_error(&boosting) : accuracy(&boosting);
-    boosting_release(&boosting);
+        r = matrix_make(&boosting, test, &boosting.test, error);
+    if (r == 0 && boosting.library->XGBoosterCreate(&boosting.train, 1, &boosting.booster))
+        r = boosting_fail(&boosting, error);
+    if (r == 0)
+        r = configure(&boosting, train, error);
+    if (r == 0)
+        r = iterate(&boosting, deadline, error);
+    if (r == 0)
+        r = score_part(&boosting, test, score, error);
+    if (r == 0)
+        r = add_gains(&boosting, gains, error);
+    if (boosting.booster)
+        boosting.library->XGBoosterFree(boosting.booster);
+    if (boosting.test)
+        boosting.library->XGDMatrixFree(boosting.test);
+    if (boosting.train)
+        boosting.library->XGDMatrixFree(boosting.train);
     return r;
 }

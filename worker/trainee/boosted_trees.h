@@ -22,10 +22,10 @@ struct boosting_part {
 };
 
 /* Trains on one part and scores the other: the accuracy, or the mean squared error of values.
- * Trees and rate are those of scikit-learn's HistGradientBoosting with its defaults, but for its
- * rules of missing values and categories, which are numbers here, and its early stop beyond 10,000
- * rows. To `gains` [width] what the cuts of each feature gained is added. `deadline` is of
- * CLOCK_MONOTONIC. -ETIME, -ENOMEM with a sentence. */
+ * Trees and rate are those of scikit-learn's HistGradientBoosting with its defaults, but for
+ * categories, which are numbers here. To `gains` [width] what the cuts of each feature gained is
+ * added. `deadline` is of CLOCK_MONOTONIC. With a sentence: -ETIME, -ENOMEM, -EINVAL (XGBoost
+ * refuses), -ENOENT (XGBoost is not installed). */
 int boosted_trees_score(const struct boosting_rows *rows, const struct boosting_part *train,
                         const struct boosting_part *test, double deadline, double *gains,
                         double *score, struct error *error);

@@ -369,6 +369,10 @@ static int compare_boosting(struct measure *measure, struct error *error)
 
     if (r == -ETIME)
         say(measure, "the time limit did not suffice for gradient boosting of trees beside it");
+    if (r == -ENOENT) {
+        say(measure, "gradient boosting of trees was not compared: %s", error->text);
+        return 0;
+    }
     if (r < 0)
         return r;
     difference = recipe_compare(&boosting.scores, &measure->scores);
