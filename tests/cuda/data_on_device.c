@@ -1,7 +1,7 @@
 /* data_on_device: checks that batches which the GPU makes of raw samples in its memory are the
  * loader's, bit for bit. After an epoch, the weights are the same, too, for any number of steps in
- * a launch. `data_on_device [PLUGIN [BACKEND]]`, of CUDA unless BACKEND is vulkan, exits with 0: all
- * agree; 1: not; 77: there is no GPU. */
+ * a launch. `data_on_device [PLUGIN [BACKEND]]` exits with 0: all agree; 1: not; 77: there is no
+ * GPU. BACKEND is cuda unless it is given. */
 #include "engine/data/augmentation.h"
 #include "engine/data/split.h"
 #include "engine/graph/forward.h"
