@@ -1,7 +1,7 @@
 /* data_on_device: checks that batches which the GPU makes of raw samples in its memory are the
  * loader's, bit for bit. After an epoch, the weights are the same, too, for any number of steps in
- * a launch. `data_on_device [PLUGIN [BACKEND]]`, of CUDA unless BACKEND is vulkan, exits with 0: all
- * agree; 1: not; 77: there is no GPU. */
+ * a launch. `data_on_device [PLUGIN [BACKEND]]` exits with 0: all agree; 1: not; 77: there is no
+ * GPU. BACKEND is cuda unless it is given. */
 #include "engine/data/augmentation.h"
 #include "engine/data/split.h"
 #include "engine/graph/forward.h"
@@ -118,6 +118,23 @@ static struct dataset *open_rows(void)
     return dataset;
 }
 
+/* Samples that overlap, of symbols. */
+static struct dataset *open_text(void)
+{
+    const char *path = file_path("text");
+    struct dataset_config config = {
+        .format = DATASET_TEXT, .paths = &path, .path_count = 1, .text.context = 7};
+    FILE *file = create(path);
+    struct dataset *dataset;
+
+    for (uint32_t i = 0; i < COUNT; i++)
+        fputc('a' + (int)((i * i * 2654435761u >> 24) % 13), file);
+    fclose(file);
+    dataset = open_set(&config);
+    remove(path);
+    return dataset;
+}
+
 /* ---- one way for batches to come ---- */
 
 struct model {
@@ -129,7 +146,13 @@ struct model {
 static int build(void *context, struct graph *graph, struct error *error)
 {
     const struct model *model = context;
-    int32_t x = graph_input(graph, TENSOR_FLOAT32, model->dataset->shape, model->dataset->rank), y;
+    const bool text = model->dataset->format == DATASET_TEXT;
+    int32_t x = graph_input(graph, text ? TENSOR_INT32 : TENSOR_FLOAT32, model->dataset->shape,
+                            model->dataset->rank);
+    int32_t y;
+
+    if (text)
+        x = graph_embedding(graph, x, "embedding", model->dataset->vocabulary.count, 4);
 
     if (model->learns) {
         y = graph_activation(graph,
@@ -373,8 +396,8 @@ int main(int argc, char **argv)
     struct backend_device *device;
     const struct backend *backend;
     struct error error = {0};
-    struct dataset *images, *rows;
-    struct dataset_split image_split, row_split;
+    struct dataset *images, *rows, *text;
+    struct dataset_split image_split, row_split, text_split;
     struct dataset_normalisation standard, none, row_standard;
     int failed = 0;
 
@@ -387,11 +410,15 @@ int main(int argc, char **argv)
     }
     images = open_images();
     rows = open_rows();
+    text = open_text();
     expect(dataset_split(images, &(struct dataset_split_config){.fraction = 0.1, .seed = 3},
                          &image_split, &error),
            &error);
     expect(dataset_split(rows, &(struct dataset_split_config){.fraction = 0.1, .seed = 3},
                          &row_split, &error),
+           &error);
+    expect(dataset_split(text, &(struct dataset_split_config){.fraction = 0.1, .seed = 3},
+                         &text_split, &error),
            &error);
     expect(dataset_normalisation_measure(DATASET_NORMALISE_STANDARD, &image_split.train, &standard,
                                          &error),
@@ -424,6 +451,7 @@ int main(int argc, char **argv)
          {&image_split.train, &standard, &mixed, TENSOR_FLOAT32, true, 1}},
         {"training, accumulating",
          {&row_split.train, &row_standard, NULL, TENSOR_FLOAT32, true, 3}},
+        {"training on text", {&text_split.train, NULL, NULL, TENSOR_FLOAT32, true, 1}},
     };
     int count = sizeof cases / sizeof *cases;
 
@@ -440,8 +468,10 @@ int main(int argc, char **argv)
     dataset_normalisation_release(&row_standard);
     dataset_split_release(&image_split);
     dataset_split_release(&row_split);
+    dataset_split_release(&text_split);
     dataset_close(images);
     dataset_close(rows);
+    dataset_close(text);
     backend->device_close(device);
     return failed > 0;
 }

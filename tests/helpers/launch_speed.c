@@ -1,7 +1,7 @@
 /* launch_speed [PLUGIN [HIDDEN [BACKEND]]]: measures the microseconds of a training step on a GPU,
- * for an MLP 784-HIDDEN-10 with batches of 128. BACKEND is cuda unless it is given. The batches come
- * from a loader, or from data in the device's memory, plain and augmented, with different numbers of
- * steps in a launch. After each it also prints how much of the device's memory the process holds. */
+ * for an MLP 784-HIDDEN-10 with batches of 128. BACKEND is cuda unless it is given. Batches come
+ * from a loader, or from data in the memory of the device, plain or augmented, with several numbers
+ * of steps in a launch. After each it prints how much of that memory the process holds, too. */
 #include "base/clock.h"
 #include "engine/data/augmentation.h"
 #include "engine/graph/forward.h"

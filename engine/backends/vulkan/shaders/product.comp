@@ -3,8 +3,8 @@
 /* product.comp: c = alpha a b + bias + beta d for matrices a [M, K] and b [K, N], whose strides say
  * how they lie; d lies as c does. A workgroup has a tile of c. It takes what the tile needs of both
  * operands through shared memory, in pieces of K: while it multiplies one piece it loads the next
- * one into registers. Each of its 16 x 16 invocations adds up a part of the tile in registers:
- * first PRODUCT_FOLD numbers, then the sums of these, so that a long K costs no accuracy. In which order
+ * one into registers. Each of its 16 x 16 invocations adds up a part of the tile there: first
+ * PRODUCT_FOLD numbers, then the sums of these, so that a long K costs no accuracy. In which order
  * numbers are added does not depend on the tile. */
 #include "common.glsl"
 
@@ -40,7 +40,7 @@ bool has(uint flag)
     return (FLAGS & flag) != 0;
 }
 
-/* The place in a tile, and in K, of an invocation's load: neighbours load what lies side by side. */
+/* The place in a tile, and in K, of a load: neighbours load what lies side by side. */
 uvec2 place_of_load(uint load, uint extent, bool along_k)
 {
     const uint i = gl_LocalInvocationID.x + load * SIDE * SIDE;

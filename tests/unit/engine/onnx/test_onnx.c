@@ -37,9 +37,8 @@ static void write_file(const char *name, const void *content, size_t size)
 
 static void link_make(const char *target, const char *name)
 {
-    char path[128];
+    const char *path = temporary_path(name);
 
-    snprintf(path, sizeof path, "%s/%s", directory, name);
     unlink(path);
     assert_int_equal(symlink(target, path), 0);
 }
