@@ -260,7 +260,8 @@ static void constants_ahead(struct onnx_import *import)
         bool ready = !import->absorbed[i] && onnx_fold_knows(node->proto->op_type);
 
         for (int k = 0; k < node->input_count; k++)
-            ready &= node->input[k] < 0 || import->values[node->input[k]].kind >= ONNX_CONSTANT;
+            ready &= node->input[k] < 0 || (import->values[node->input[k]].kind >= ONNX_CONSTANT &&
+                                            !onnx_value_trains(&import->values[node->input[k]]));
         import->node = node;
         /* the samples, to whose type a constant is cast, are numbers */
         if (!import->absorbed[i] && strcmp(node->proto->op_type, "CastLike") == 0 &&

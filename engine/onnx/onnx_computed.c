@@ -24,8 +24,7 @@ static bool is_among(const char *name, const char *words)
 /* Nodes that move constants and compute nothing. */
 static const char views[] =
     " Constant Shape Size Identity Dropout Reshape Transpose Slice Split SplitToSequence Gather "
-    "GatherND Concat Expand Squeeze Unsqueeze Flatten ConstantOfShape ScatterND SequenceAt Cast "
-    "CastLike ";
+    "GatherND Concat Expand Squeeze Unsqueeze Flatten ConstantOfShape SequenceAt Cast CastLike ";
 static const char two_operands[] = " Add Sub Mul Div Pow Max Min Where ";
 /* Nodes that compute from a value that is alone, and perhaps constants. */
 static const char one_operand[] =
@@ -33,7 +32,7 @@ static const char one_operand[] =
     "Swish Mish Softplus LeakyRelu PRelu Elu Selu Celu Clip Softmax LogSoftmax ReduceMean "
     "ReduceSum ReduceL1 ReduceL2 ReduceMax ReduceMin ReduceLogSumExp ReduceSumSquare "
     "LayerNormalization RMSNormalization Reshape Transpose Squeeze Unsqueeze Slice Split Gather "
-    "Gemm ";
+    "GatherND Gemm ";
 static const char same[] = " Identity Cast CastLike ";
 /* Nodes whose operand is a tensor of samples, even if it is the same for all. */
 static const char products[] = " Gemm MatMul Conv ConvTranspose Einsum Concat ";
@@ -225,6 +224,52 @@ static int expand(struct onnx_import *import)
     return 0;
 }
 
+/* Replaces rows by constants: what is kept times 1, the others times 0, and the constants. */
+static int scatter(struct onnx_import *import)
+{
+    const struct onnx_value *index = onnx_input(import, 1), *updates = onnx_input(import, 2);
+    struct onnx_value shape = *onnx_input(import, 0), keeps, adds, value;
+    char text[8];
+    const char *reduction = onnx_attribute_text(import, "reduction", "none", text, sizeof text);
+    int64_t row = 1, count;
+    void *kept, *added;
+    int axes;
+
+    shape = shape.alone ? onnx_without_batch(&shape) : shape;
+    if (index->kind != ONNX_CONSTANT || updates->kind != ONNX_CONSTANT ||
+        onnx_value_trains(updates) || strcmp(reduction, "none") != 0)
+        return onnx_missing(import, "by other than constants, or with a reduction");
+    axes = onnx_listed_axes(import, &shape, index);
+    if (axes < 1)
+        return import->error.code;
+    for (int r = axes; r < shape.rank; r++)
+        row *= shape.extent[r];
+    count = onnx_value_elements(index) / axes;
+    if (row < 1 || onnx_value_elements(updates) != count * row)
+        return onnx_fail(import, "its updates are not as many as its indices want");
+    keeps = onnx_constant_new(import, ONNX_FLOAT, shape.rank, shape.extent, &kept);
+    adds = onnx_constant_new(import, ONNX_FLOAT, shape.rank, shape.extent, &added);
+    for (int64_t i = 0; kept && added && i < onnx_value_elements(&keeps); i++)
+        ((double *)kept)[i] = 1;
+    for (int64_t i = 0; kept && added && i < count; i++) {
+        int64_t first = onnx_listed_row(import, &shape, index, i, axes) * row;
+
+        if (import->error.code)
+            return import->error.code;
+        for (int64_t k = 0; k < row; k++) {
+            ((double *)kept)[first + k] = 0;
+            ((double *)added)[first + k] = onnx_number(updates, i * row + k);
+        }
+    }
+    if (import->error.code || !input_replace(import, 0))
+        return import->error.code;
+    if (onnx_combine(import, &import->replaced[0], &keeps, BROADCAST_MULTIPLY) ||
+        onnx_output(import, 0)->kind != ONNX_TENSOR)
+        return import->error.code;
+    value = *onnx_output(import, 0);
+    return onnx_combine(import, &value, &adds, BROADCAST_ADD);
+}
+
 /* Makes a vector a row or a column. */
 static bool matrix_of(struct onnx_import *import, int index, bool column)
 {
@@ -334,6 +379,8 @@ static int prepare_alone(struct onnx_import *import, bool *done)
         return alone_product(import);
     if (strcmp(name, "Expand") == 0)
         return expand(import);
+    if (strcmp(name, "ScatterND") == 0)
+        return scatter(import);
     if (strcmp(name, "Transpose") == 0 && onnx_input(import, 0)->scaled)
         return onnx_transpose_scaled(import, onnx_input(import, 0));
     if ((strcmp(name, "Mul") == 0 || strcmp(name, "Div") == 0) && count == 2 &&
@@ -493,7 +540,7 @@ int onnx_computed_prepare(struct onnx_import *import, bool *done)
                 : !trains || is_view(import))
         return 0;
     if (!repeats)
-        return import->entry ? prepare_alone(import, done) : 0;
+        return import->entry || strcmp(name, "ScatterND") == 0 ? prepare_alone(import, done) : 0;
     for (int i = 0; i < count; i++)
         if (repeats_over_batch(onnx_input(import, i)))
             import->replaced[i] = batch_tensor(import, onnx_input(import, i));

@@ -266,7 +266,8 @@ static int with_tensor(struct onnx_import *import, struct onnx_value a, struct o
     for (int r = 0; same && r < a.rank; r++)
         same = a.extent[r] == b.extent[r];
     if (a.rank == 4 && b.rank == 4 && kind == BROADCAST_MULTIPLY && a.tensor != b.tensor &&
-        b.extent[2] == 1 && b.extent[3] == 1 && a.extent[1] == b.extent[1]) {
+        a.extent[0] == ONNX_BATCH && b.extent[0] == ONNX_BATCH && b.extent[2] == 1 &&
+        b.extent[3] == 1 && a.extent[1] == b.extent[1]) {
         int32_t image = onnx_image(import, &a), scale = onnx_image(import, &b);
 
         if (image < 0 || scale < 0)

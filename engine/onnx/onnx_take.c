@@ -440,25 +440,28 @@ static int append_gather_nd(struct onnx_import *import)
 {
     struct onnx_value x = *onnx_input(import, 0);
     const struct onnx_value *index = onnx_input(import, 1);
+    const int first = import->alone; /* the axes begin behind the batch */
+    struct onnx_value shape;
     int64_t *rows, count;
     int axes;
 
     if (x.kind != ONNX_TENSOR || index->kind != ONNX_CONSTANT)
         return onnx_missing(import, "by indices of the samples");
-    axes = onnx_listed_axes(import, &x, index);
+    shape = first ? onnx_without_batch(&x) : x;
+    axes = onnx_listed_axes(import, &shape, index);
     if (axes < 1)
         return import->error.code;
     /* torch.onnx writes adaptive pools so whose windows differ */
     for (int r = 0; r < axes; r++)
-        if (x.extent[r] >= ONNX_BATCH)
+        if (shape.extent[r] >= ONNX_BATCH)
             return onnx_missing(import, "along the batch; python -m traind.export writes adaptive "
                                         "pools without it");
     count = onnx_value_elements(index) / axes;
     rows = onnx_allocate(import, (size_t)count + 1, sizeof *rows);
     for (int64_t i = 0; rows && i < count && !import->error.code; i++)
-        rows[i] = onnx_listed_row(import, &x, index, i, axes);
+        rows[i] = onnx_listed_row(import, &shape, index, i, axes);
     if (rows && !import->error.code &&
-        onnx_take(import, &x, 0, axes, rows, index->rank - 1, index->extent) == 0)
+        onnx_take(import, &x, first, first + axes, rows, index->rank - 1, index->extent) == 0)
         *onnx_output(import, 0) = x;
     return import->error.code;
 }
