@@ -617,7 +617,7 @@ static void a_last_softmax_is_left_to_the_loss(void **state)
         node_add(&made, "LeakyRelu", "l", "x", NULL);
         node_add(&made, cases[k].end, "y", "l", NULL);
         made_write(&made);
-        assert_int_equal(onnx_open(NULL, path, &config.onnx, &error), 0);
+        assert_int_equal(onnx_open(NULL, temporary_path("model.onnx"), &config.onnx, &error), 0);
         graph_init(&graph, BATCH, false);
         if (model_build(&config, &data, &graph, &error) || graph_finish(&graph, &error))
             fail_msg("%s", error.text);
