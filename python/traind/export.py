@@ -108,7 +108,8 @@ def average_pool(original: Any, axes: int) -> Any:
 
 def embedding_bag(original: Any) -> Any:
     """An nn.EmbeddingBag of rows of indices, which torch.onnx would write as a loop over the bags."""
-    def bag(input: Any, weight: Any, offsets: Any = None, max_norm: Any = None, norm_type: float = 2.0,  # pylint: disable=redefined-builtin
+    # pylint: disable-next=redefined-builtin  # torch's name
+    def bag(input: Any, weight: Any, offsets: Any = None, max_norm: Any = None, norm_type: float = 2.0,
             scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False, per_sample_weights: Any = None,
             include_last_offset: bool = False, padding_idx: int | None = None) -> Any:
         import torch
