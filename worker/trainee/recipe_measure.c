@@ -367,10 +367,10 @@ static int compare_boosting(struct measure *measure, struct error *error)
     struct recipe_difference difference;
     int r = recipe_boosting_run(&trial, measure->scores.count, &boosting, error);
 
-    if (r == -ETIME)
-        say(measure, "the time limit did not suffice for gradient boosting of trees beside it");
-    if (r < 0)
-        return r;
+    if (r < 0) {
+        say(measure, "gradient boosting of trees was not compared: %s", error->text);
+        return -ETIME; /* what was chosen stands */
+    }
     difference = recipe_compare(&boosting.scores, &measure->scores);
     measure->boosting = json_object_new_object();
     json_set_double(measure->boosting, "score", recipe_mean(&boosting.scores));
