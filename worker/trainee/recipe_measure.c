@@ -337,22 +337,34 @@ static void columns_format(const struct recipe_boosting *boosting, char *text, s
     }
 }
 
-/* Says so if gradient boosting is clearly the better model: by more than two standard errors. */
+/* Says how gradient boosting compares: one model is clearly better if the difference is more than
+ * two standard errors. */
 static void tell_boosting(struct measure *measure, const struct recipe_boosting *boosting,
                           const struct recipe_difference *difference)
 {
     char columns[SENTENCE_BYTES / 2], trees[32], network[32], by[32], noise[32];
+    const char *name = score_name(measure);
 
-    if (recipe_is_open(difference) || !recipe_is_better(difference))
-        return;
+    score_format(measure, recipe_mean(&boosting->scores), trees);
+    score_format(measure, recipe_mean(&measure->scores), network);
+    score_format(measure, fabs(difference->mean), by);
+    score_format(measure, difference->error, noise);
     columns_format(boosting, columns, sizeof columns);
-    say(measure,
-        "a network is weak here: gradient boosting of trees has %s %s on the same rows and the "
-        "network %s, a difference of %s (standard error %s)%s",
-        score_name(measure), score_format(measure, recipe_mean(&boosting->scores), trees),
-        score_format(measure, recipe_mean(&measure->scores), network),
-        score_format(measure, difference->mean, by),
-        score_format(measure, difference->error, noise), columns);
+    if (recipe_is_open(difference))
+        say(measure,
+            "gradient boosting of trees has %s %s on the same rows and the network %s: they do not "
+            "tell which is better (difference %s, standard error %s)",
+            name, trees, network, by, noise);
+    else if (difference->mean > 0)
+        say(measure,
+            "a network is weak here: gradient boosting of trees has %s %s on the same rows and the "
+            "network %s, a difference of %s (standard error %s)%s",
+            name, trees, network, by, noise, columns);
+    else
+        say(measure,
+            "a network is the better model: gradient boosting of trees has %s %s on the same rows "
+            "and the network %s, a difference of %s (standard error %s)",
+            name, trees, network, by, noise);
 }
 
 /* Scores trees on the folds of what was chosen. */
