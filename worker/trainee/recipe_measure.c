@@ -26,13 +26,20 @@ struct recipe_setting {
     const char *key;
     const char *values[WAYS_MAX];
     const char *plain; /* how the first one is called */
-    bool of_numbers;
+    bool of_numbers;   /* only tables with columns of numbers have it */
+    bool of_classes;   /* only where classes are predicted */
 };
 
 static const struct recipe_setting recipe_settings[] = {
-    {{"data", "train"}, "bins", {NULL, "8", "32"}, "none", true},
-    {{"model"}, "dropout", {NULL, "0.1", "0.3"}, "none", false},
-    {{"model"}, "hidden", {"[256, 256]", "[64]"}, "[256, 256]", false},
+    /* weights that are right more often may be far too sure, so that their loss is larger */
+    {{"checkpoint"},
+     "best",
+     {NULL, "\"validation_accuracy\""},
+     "validation_loss",
+     .of_classes = true},
+    {{"data", "train"}, "bins", {NULL, "8", "32"}, "none", .of_numbers = true},
+    {{"model"}, "dropout", {NULL, "0.1", "0.3"}, "none", .of_numbers = false},
+    {{"model"}, "hidden", {"[256, 256]", "[64]"}, "[256, 256]", .of_numbers = false},
 };
 enum { SETTINGS = sizeof recipe_settings / sizeof *recipe_settings };
 
@@ -42,7 +49,7 @@ struct measure {
     struct recipe_scores scores; /* of it */
     struct json_object *plain;   /* the specification without what is compared; owned */
     struct json_object *wanted;  /* the caller's, which gets what was compared to the end */
-    bool is_class;
+    bool is_class, has_numbers;
     double begun, deadline; /* CLOCK_MONOTONIC */
     double longest;         /* seconds of a training */
     int trainings;
@@ -126,14 +133,14 @@ static int compare(struct measure *measure, struct json_object *spec, struct rec
 
 /* ---- settings ---- */
 
-/* The object that has the setting's key; it is made if it is absent. */
+/* The object that has the setting's key. Where it is absent it is made, or NULL if not `makes`. */
 static struct json_object *find_section(const struct recipe_setting *setting,
-                                        struct json_object *spec)
+                                        struct json_object *spec, bool makes)
 {
     struct json_object *section = spec;
 
-    for (int i = 0; i < 3 && setting->section[i]; i++) {
-        if (!json_get(section, setting->section[i]))
+    for (int i = 0; i < 3 && section && setting->section[i]; i++) {
+        if (makes && !json_get(section, setting->section[i]))
             json_set(section, setting->section[i], json_object_new_object());
         section = json_get(section, setting->section[i]);
     }
@@ -142,11 +149,12 @@ static struct json_object *find_section(const struct recipe_setting *setting,
 
 static void set_value(const struct recipe_setting *setting, int value, struct json_object *spec)
 {
-    struct json_object *section = find_section(setting, spec);
+    const char *text = setting->values[value];
+    struct json_object *section = find_section(setting, spec, text);
 
-    if (setting->values[value])
-        json_set(section, setting->key, json_tokener_parse(setting->values[value]));
-    else
+    if (text)
+        json_set(section, setting->key, json_tokener_parse(text));
+    else if (section)
         json_object_object_del(section, setting->key);
 }
 
@@ -303,14 +311,20 @@ static void tell_late(struct measure *measure, const struct recipe_setting *sett
         text_format_duration(seconds, needed, sizeof needed));
 }
 
-static int run_settings(struct measure *measure, bool has_numbers, struct error *error)
+static bool applies(const struct measure *measure, const struct recipe_setting *setting)
+{
+    return (!setting->of_numbers || measure->has_numbers) &&
+           (!setting->of_classes || measure->is_class);
+}
+
+static int run_settings(struct measure *measure, struct error *error)
 {
     int r = 0;
 
     for (int i = 0; i < SETTINGS && r == 0; i++) {
         const struct recipe_setting *setting = &recipe_settings[i];
 
-        if (setting->of_numbers && !has_numbers)
+        if (!applies(measure, setting))
             continue;
         r = choose_value(measure, setting, error);
         if (r == -ETIME)
@@ -337,22 +351,34 @@ static void columns_format(const struct recipe_boosting *boosting, char *text, s
     }
 }
 
-/* Says so if gradient boosting is clearly the better model: by more than two standard errors. */
+/* Says how gradient boosting compares: one model is clearly better if the difference is more than
+ * two standard errors. */
 static void tell_boosting(struct measure *measure, const struct recipe_boosting *boosting,
                           const struct recipe_difference *difference)
 {
     char columns[SENTENCE_BYTES / 2], trees[32], network[32], by[32], noise[32];
+    const char *name = score_name(measure);
 
-    if (recipe_is_open(difference) || !recipe_is_better(difference))
-        return;
+    score_format(measure, recipe_mean(&boosting->scores), trees);
+    score_format(measure, recipe_mean(&measure->scores), network);
+    score_format(measure, fabs(difference->mean), by);
+    score_format(measure, difference->error, noise);
     columns_format(boosting, columns, sizeof columns);
-    say(measure,
-        "a network is weak here: gradient boosting of trees has %s %s on the same rows and the "
-        "network %s, a difference of %s (standard error %s)%s",
-        score_name(measure), score_format(measure, recipe_mean(&boosting->scores), trees),
-        score_format(measure, recipe_mean(&measure->scores), network),
-        score_format(measure, difference->mean, by),
-        score_format(measure, difference->error, noise), columns);
+    if (recipe_is_open(difference))
+        say(measure,
+            "gradient boosting of trees has %s %s on the same rows and the network %s: they do not "
+            "tell which is better (difference %s, standard error %s)",
+            name, trees, network, by, noise);
+    else if (difference->mean > 0)
+        say(measure,
+            "a network is weak here: gradient boosting of trees has %s %s on the same rows and the "
+            "network %s, a difference of %s (standard error %s)%s",
+            name, trees, network, by, noise, columns);
+    else
+        say(measure,
+            "a network is the better model: gradient boosting of trees has %s %s on the same rows "
+            "and the network %s, a difference of %s (standard error %s)",
+            name, trees, network, by, noise);
 }
 
 /* Scores trees on the folds of what was chosen. */
@@ -367,14 +393,10 @@ static int compare_boosting(struct measure *measure, struct error *error)
     struct recipe_difference difference;
     int r = recipe_boosting_run(&trial, measure->scores.count, &boosting, error);
 
-    if (r == -ETIME)
-        say(measure, "the time limit did not suffice for gradient boosting of trees beside it");
-    if (r == -ENOENT) {
+    if (r < 0) {
         say(measure, "gradient boosting of trees was not compared: %s", error->text);
-        return 0;
+        return r == -ENOENT ? 0 : -ETIME; /* what was chosen stands */
     }
-    if (r < 0)
-        return r;
     difference = recipe_compare(&boosting.scores, &measure->scores);
     measure->boosting = json_object_new_object();
     json_set_double(measure->boosting, "score", recipe_mean(&boosting.scores));
@@ -413,13 +435,19 @@ static int begin(struct measure *measure, int64_t rows, struct error *error)
     if (json_object_deep_copy(measure->wanted, &measure->plain, NULL) < 0)
         return error_no_memory(error, "the specification");
     for (int i = 0; i < SETTINGS; i++)
-        set_value(&recipe_settings[i], 0, measure->plain);
+        if (applies(measure, &recipe_settings[i]))
+            set_value(&recipe_settings[i], 0, measure->plain);
     if (json_object_deep_copy(measure->plain, &measure->spec, NULL) < 0)
         return error_no_memory(error, "the specification");
     r = score(measure, measure->spec, RECIPE_LOOK, &measure->scores, error);
     if (r == 0)
         fprintf(stderr, "the plain way: %d trainings, %.1f s\n", measure->trainings,
                 clock_monotonic() - measure->begun);
+    for (int i = 0; r == -ETIME && i < SETTINGS; i++)
+        if (applies(measure, &recipe_settings[i])) {
+            tell_late(measure, &recipe_settings[i]);
+            break;
+        }
     return r;
 }
 
@@ -429,6 +457,7 @@ struct json_object *recipe_measure(const struct worker_options *options, struct 
     struct measure measure = {.options = options,
                               .wanted = spec,
                               .is_class = !json_get(json_get(spec, "model"), "loss"),
+                              .has_numbers = has_numbers,
                               .begun = clock_monotonic(),
                               .sentences = json_object_new_array(),
                               .settings = json_object_new_array()};
@@ -438,10 +467,8 @@ struct json_object *recipe_measure(const struct worker_options *options, struct 
 
     measure.deadline = measure.begun + (options->seconds ? options->seconds : SECONDS_DEFAULT);
     r = begin(&measure, rows, &error);
-    if (r == 0 && (r = run_settings(&measure, has_numbers, &error)) == 0)
+    if (r == 0 && (r = run_settings(&measure, &error)) == 0)
         r = compare_boosting(&measure, &error);
-    else if (r == -ETIME)
-        tell_late(&measure, &recipe_settings[has_numbers ? 0 : 1]);
     if (r < 0 && r != -ETIME)
         say(&measure, "nothing was compared: %s", error.text);
     measure.is_complete = r == 0;

@@ -8,9 +8,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Changes the specification of a table's rows to those ways that are better than the plain one by
- * more than one standard error. One setting after the other is compared: data.train.bins (if
- * `has_numbers`: without columns of numbers there are none), model.dropout and model.hidden. What options->seconds do not suffice for stays as it is. Progress
+/* Changes the specification of a table's rows to those ways that are better than the usual one by
+ * more than one standard error. One setting after the other is compared: checkpoint.best (of
+ * classes), data.train.bins (if `has_numbers`: without columns of numbers there are none),
+ * model.dropout and model.hidden. What options->seconds do not suffice for stays as it is. Progress
  * goes to standard error. One options->seed gives the same choice, unless the time limit ends it.
  *
  * Returns {"score": "accuracy" | "r2", "seconds", "trainings", "is_complete", "sentences": […],

@@ -16,8 +16,9 @@ enum {
     TEST_IN = 5 /* of so many rows the last is tested on */
 };
 
-/* Bins of columns of numbers where nothing was measured (recipe_measure.h): of the tables of tests/bench/tables fewer are behind gradient
- * boosting with them than without. Tables with more such columns mostly lost by them. */
+/* Bins of columns of numbers where nothing was measured (recipe_measure.h): of the tables of
+ * tests/bench/tables fewer are behind gradient boosting with them than without. Tables with more
+ * such columns mostly lost by them. */
 enum { TABLE_BINS = 8, COLUMNS_WITH_BINS_MAX = 20 };
 
 /* Of eight recipes that tests/bench/tables was run with, this one was behind gradient boosting on

@@ -87,6 +87,8 @@ static void print_specification(struct json_object *choices)
 
     printf("{\"model\": %s,\n", part_text(spec, "model"));
     printf(" \"data\": %s,\n", part_text(spec, "data"));
+    if (json_get(json_get(spec, "checkpoint"), "best"))
+        printf(" \"checkpoint\": %s,\n", part_text(spec, "checkpoint"));
     printf(" \"train\": %s}\n", part_text(spec, "train"));
 }
 
