@@ -1,5 +1,5 @@
-/* boosted_trees.c: see boosted_trees.h. The trees are XGBoost's (Chen and Guestrin, KDD 2016), whose
- * library is loaded when it is first needed: a worker that trains does without it. */
+/* boosted_trees.c: see boosted_trees.h. The trees are those of XGBoost (Chen and Guestrin, KDD
+ * 2016), whose library is loaded when it is first needed: a worker that trains does without it. */
 #include "worker/trainee/boosted_trees.h"
 
 #include "base/cleanup.h"

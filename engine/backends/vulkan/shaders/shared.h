@@ -69,11 +69,11 @@
 #define BATCH_UINT8 0
 #define BATCH_FLOAT32 1
 #define BATCH_INT32 2
-#define BATCH_SYMBOLS 1    /* as they are */
-#define BATCH_MOVES 2      /* crops, flips or holes */
-#define BATCH_FLIPS 4      /* flips among them */
-#define BATCH_MIXES 8      /* MixUp */
-#define BATCH_SOFT 16      /* targets are probabilities */
+#define BATCH_SYMBOLS 1 /* as they are */
+#define BATCH_MOVES 2   /* crops, flips or holes */
+#define BATCH_FLIPS 4   /* flips among them */
+#define BATCH_MIXES 8   /* MixUp */
+#define BATCH_SOFT 16   /* targets are probabilities */
 #define BATCH_HAS_TARGET 32
 #define BATCH_BY_CHANNEL 64 /* means and factors by channel, or by place in the sample */
 #define BATCH_BY_PIXEL 128
