@@ -19,21 +19,20 @@ static const char library_name[] = "libxgboost.so.0";
 /* The part of XGBoost's C interface that is used (xgboost/c_api.h of version 1.6 and later). All
  * return 0, or -1 with a sentence of XGBGetLastError(). */
 struct xgboost {
-    const char *(*XGBGetLastError)(void);
-    int (*XGDMatrixCreateFromMat)(const float *data, uint64_t rows, uint64_t columns, float missing,
-                                  void **matrix);
-    int (*XGDMatrixSetFloatInfo)(void *matrix, const char *field, const float *values,
-                                 uint64_t count);
-    int (*XGDMatrixFree)(void *matrix);
-    int (*XGBoosterCreate)(void *const *matrices, uint64_t count, void **booster);
-    int (*XGBoosterSetParam)(void *booster, const char *name, const char *value);
-    int (*XGBoosterUpdateOneIter)(void *booster, int iteration, void *matrix);
-    int (*XGBoosterPredict)(void *booster, void *matrix, int options, unsigned trees, int training,
-                            const uint64_t **count, const float **predictions);
-    int (*XGBoosterFeatureScore)(void *booster, const char *configuration, uint64_t *count,
-                                 const char *const **names, uint64_t *dimensions,
-                                 const uint64_t **shape, const float **scores);
-    int (*XGBoosterFree)(void *booster);
+    const char *(*last_error)(void);
+    int (*matrix_create)(const float *data, uint64_t rows, uint64_t columns, float missing,
+                         void **matrix);
+    int (*matrix_set_floats)(void *matrix, const char *field, const float *values, uint64_t count);
+    int (*matrix_free)(void *matrix);
+    int (*booster_create)(void *const *matrices, uint64_t count, void **booster);
+    int (*booster_set)(void *booster, const char *name, const char *value);
+    int (*booster_update)(void *booster, int iteration, void *matrix);
+    int (*booster_predict)(void *booster, void *matrix, int options, unsigned trees, int training,
+                           const uint64_t **count, const float **predictions);
+    int (*booster_feature_scores)(void *booster, const char *configuration, uint64_t *count,
+                                  const char *const **names, uint64_t *dimensions,
+                                  const uint64_t **shape, const float **scores);
+    int (*booster_free)(void *booster);
 };
 
 /* The defaults of scikit-learn's HistGradientBoosting. Its leaves have at least 20 rows. XGBoost
@@ -66,25 +65,28 @@ static bool is_loaded;
 
 static void load_library(void)
 {
+    static const struct {
+        void **function;
+        const char *name;
+    } functions[] = {
+        {(void **)&loaded_library.last_error, "XGBGetLastError"},
+        {(void **)&loaded_library.matrix_create, "XGDMatrixCreateFromMat"},
+        {(void **)&loaded_library.matrix_set_floats, "XGDMatrixSetFloatInfo"},
+        {(void **)&loaded_library.matrix_free, "XGDMatrixFree"},
+        {(void **)&loaded_library.booster_create, "XGBoosterCreate"},
+        {(void **)&loaded_library.booster_set, "XGBoosterSetParam"},
+        {(void **)&loaded_library.booster_update, "XGBoosterUpdateOneIter"},
+        {(void **)&loaded_library.booster_predict, "XGBoosterPredict"},
+        {(void **)&loaded_library.booster_feature_scores, "XGBoosterFeatureScore"},
+        {(void **)&loaded_library.booster_free, "XGBoosterFree"},
+    };
     void *handle = dlopen(library_name, RTLD_NOW | RTLD_LOCAL);
 
     is_loaded = handle != NULL;
-#define LOAD(name)                                             \
-    if (is_loaded) {                                           \
-        *(void **)&loaded_library.name = dlsym(handle, #name); \
-        is_loaded = loaded_library.name != NULL;               \
+    for (size_t i = 0; is_loaded && i < sizeof functions / sizeof *functions; i++) {
+        *functions[i].function = dlsym(handle, functions[i].name);
+        is_loaded = *functions[i].function != NULL;
     }
-    LOAD(XGBGetLastError)
-    LOAD(XGDMatrixCreateFromMat)
-    LOAD(XGDMatrixSetFloatInfo)
-    LOAD(XGDMatrixFree)
-    LOAD(XGBoosterCreate)
-    LOAD(XGBoosterSetParam)
-    LOAD(XGBoosterUpdateOneIter)
-    LOAD(XGBoosterPredict)
-    LOAD(XGBoosterFeatureScore)
-    LOAD(XGBoosterFree)
-#undef LOAD
 }
 
 static const struct xgboost *library_get(struct error *error)
@@ -102,7 +104,7 @@ static const struct xgboost *library_get(struct error *error)
 
 static int boosting_fail(const struct boosting *boosting, struct error *error)
 {
-    const char *text = boosting->library->XGBGetLastError();
+    const char *text = boosting->library->last_error();
 
     return error_set(error, -EINVAL, "XGBoost: %.*s", (int)strcspn(text, "\n"), text);
 }
@@ -130,8 +132,8 @@ static int matrix_make(const struct boosting *boosting, const struct boosting_pa
                width * sizeof *features);
         targets[i] = target_of(rows, part->rows[i]);
     }
-    if (boosting->library->XGDMatrixCreateFromMat(features, count, width, NAN, matrix) ||
-        boosting->library->XGDMatrixSetFloatInfo(*matrix, "label", targets, count))
+    if (boosting->library->matrix_create(features, count, width, NAN, matrix) ||
+        boosting->library->matrix_set_floats(*matrix, "label", targets, count))
         return boosting_fail(boosting, error);
     return 0;
 }
@@ -141,7 +143,7 @@ static int matrix_make(const struct boosting *boosting, const struct boosting_pa
 static int set(const struct boosting *boosting, const char *name, const char *value,
                struct error *error)
 {
-    return boosting->library->XGBoosterSetParam(boosting->booster, name, value)
+    return boosting->library->booster_set(boosting->booster, name, value)
                ? boosting_fail(boosting, error)
                : 0;
 }
@@ -194,7 +196,7 @@ static int iterate(const struct boosting *boosting, double deadline, struct erro
     for (int i = 0; i < ITERATIONS; i++) {
         if (clock_monotonic() > deadline)
             return error_set(error, -ETIME, "the time does not suffice for %d trees", ITERATIONS);
-        if (boosting->library->XGBoosterUpdateOneIter(boosting->booster, i, boosting->train))
+        if (boosting->library->booster_update(boosting->booster, i, boosting->train))
             return boosting_fail(boosting, error);
     }
     return 0;
@@ -223,8 +225,8 @@ static int score_part(const struct boosting *boosting, const struct boosting_par
     const uint64_t *count = NULL;
     const float *predicted = NULL;
 
-    if (boosting->library->XGBoosterPredict(boosting->booster, boosting->test, 0, 0, 0, &count,
-                                            &predicted))
+    if (boosting->library->booster_predict(boosting->booster, boosting->test, 0, 0, 0, &count,
+                                           &predicted))
         return boosting_fail(boosting, error);
     *score = 0;
     for (int64_t i = 0; i < test->count; i++) {
@@ -246,9 +248,9 @@ static int add_gains(const struct boosting *boosting, double *gains, struct erro
     const float *scores = NULL;
     uint64_t count = 0, dimensions = 0;
 
-    if (boosting->library->XGBoosterFeatureScore(boosting->booster,
-                                                 "{\"importance_type\": \"total_gain\"}", &count,
-                                                 &names, &dimensions, &shape, &scores))
+    if (boosting->library->booster_feature_scores(boosting->booster,
+                                                  "{\"importance_type\": \"total_gain\"}", &count,
+                                                  &names, &dimensions, &shape, &scores))
         return boosting_fail(boosting, error);
     for (uint64_t i = 0; i < count; i++) {
         long feature = strtol(names[i] + 1, NULL, 10);
@@ -272,7 +274,7 @@ int boosted_trees_score(const struct boosting_rows *rows, const struct boosting_
     r = matrix_make(&boosting, train, &boosting.train, error);
     if (r == 0)
         r = matrix_make(&boosting, test, &boosting.test, error);
-    if (r == 0 && boosting.library->XGBoosterCreate(&boosting.train, 1, &boosting.booster))
+    if (r == 0 && boosting.library->booster_create(&boosting.train, 1, &boosting.booster))
         r = boosting_fail(&boosting, error);
     if (r == 0)
         r = configure(&boosting, train, error);
@@ -283,10 +285,10 @@ int boosted_trees_score(const struct boosting_rows *rows, const struct boosting_
     if (r == 0)
         r = add_gains(&boosting, gains, error);
     if (boosting.booster)
-        boosting.library->XGBoosterFree(boosting.booster);
+        boosting.library->booster_free(boosting.booster);
     if (boosting.test)
-        boosting.library->XGDMatrixFree(boosting.test);
+        boosting.library->matrix_free(boosting.test);
     if (boosting.train)
-        boosting.library->XGDMatrixFree(boosting.train);
+        boosting.library->matrix_free(boosting.train);
     return r;
 }
