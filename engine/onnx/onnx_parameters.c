@@ -521,8 +521,10 @@ static bool numbers_mark(const struct onnx_model *model, const struct onnx_initi
                 continue;
             if (!lent->layout)
                 return false;
+            /* another parameter may lie at the same place of a file and have more numbers */
             for (int64_t k = 0; k < piece->count; k++)
-                read[piece_place(piece, k)] = true;
+                if (piece_place(piece, k) < given->store.count)
+                    read[piece_place(piece, k)] = true;
             any = true;
         }
     return any;
