@@ -319,11 +319,13 @@ static int lent_lay_out(struct onnx_import *import, struct onnx_lent *lent)
 /* Whether both read a number of the same parameter. Without memory to tell, it counts as one. */
 static bool pieces_overlap(const struct piece *a, const struct piece *b)
 {
+    /* two parameters of different sizes may lie at one place of a file */
+    int64_t count = a->store.count > b->store.count ? a->store.count : b->store.count;
     bool overlap = false, *read;
 
     if (a->store.data != b->store.data || !a->store.trains)
         return false;
-    read = calloc((size_t)a->store.count, sizeof *read);
+    read = calloc((size_t)count, sizeof *read);
     if (!read)
         return true;
     for (int64_t i = 0; i < a->count; i++)
