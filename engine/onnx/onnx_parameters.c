@@ -175,7 +175,7 @@ static int lent_add(struct onnx_import *import, struct onnx_lent *lent,
         struct piece *last = &lent->piece[lent->count - 1];
 
         if (is_run(last) && is_run(&piece) && last->store.data == piece.store.data &&
-            last->offset + last->count == piece.offset) {
+            last->store.count == piece.store.count && last->offset + last->count == piece.offset) {
             last->count += piece.count;
             last->extent[0] = last->count;
             last->stride[0] = last->rank = 1;
