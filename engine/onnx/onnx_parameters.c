@@ -60,6 +60,19 @@ static int64_t piece_place(const struct piece *piece, int64_t index)
     return place;
 }
 
+/* Whether all its numbers stand in the store. Views are worked out from what files say, so nothing
+ * is read before this is known. */
+static bool piece_is_within(const struct piece *piece)
+{
+    int64_t first = piece->offset, last = piece->offset, reach;
+
+    for (int r = 0; r < piece->rank; r++)
+        if (__builtin_mul_overflow(piece->extent[r] - 1, piece->stride[r], &reach) ||
+            __builtin_add_overflow(reach < 0 ? first : last, reach, reach < 0 ? &first : &last))
+            return false;
+    return first >= 0 && last < piece->store.count;
+}
+
 /* Reads `count` numbers of a piece from its number `first` on. */
 static void piece_read(const struct piece *piece, int64_t first, int64_t count, float *to)
 {
@@ -161,6 +174,8 @@ static int lent_add(struct onnx_import *import, struct onnx_lent *lent,
     if (onnx_is_picked(value))
         return onnx_fail(import, "its weights are numbers of a parameter in another order");
     piece = piece_of(value);
+    if (!piece_is_within(&piece))
+        return onnx_fail(import, "its weights end beyond the parameter that they are part of");
     for (int r = 0; r < piece.rank; r++) {
         if (piece.stride[r] != 0)
             continue;
