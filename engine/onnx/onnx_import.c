@@ -34,6 +34,23 @@ static bool reads_unknown(const struct onnx_import *import)
     return false;
 }
 
+/* Whether the first input is a constant of an operator that computes with samples there. Such a node
+ * has an input more than its operator, or it would have been folded. */
+static bool lacks_samples(const struct onnx_import *import)
+{
+    static const char *const takes_constants[] = {
+        "Add",    "Sub",       "Mul",    "Div",         "Pow",     "Max",
+        "Min",    "Where",     "Less",   "LessOrEqual", "Greater", "GreaterOrEqual",
+        "Equal",  "And",       "Or",     "Gather",      "Gemm",    "MatMul",
+        "Einsum", "Attention", "Concat", "GatherND",    "Expand",  "CastLike",
+    };
+
+    for (size_t i = 0; i < sizeof takes_constants / sizeof *takes_constants; i++)
+        if (strcmp(import->node->proto->op_type, takes_constants[i]) == 0)
+            return false;
+    return onnx_input(import, 0)->kind == ONNX_CONSTANT;
+}
+
 /* Computes the node, or appends it to the graph. */
 static int node_append(struct onnx_import *import, const struct onnx_operator_entry *entry)
 {
@@ -44,6 +61,8 @@ static int node_append(struct onnx_import *import, const struct onnx_operator_en
         return code;
     if (!entry)
         return onnx_missing(import, "%s", onnx_fold_knows(proto->op_type) ? "of samples" : "");
+    if (lacks_samples(import))
+        return onnx_fail(import, "its first input is a constant and another one is not");
     for (int i = 0; i < import->node->input_count && !entry->keeps; i++)
         if (onnx_input(import, i)->kind == ONNX_TENSOR &&
             onnx_resolve(import, &import->values[import->node->input[i]]))

@@ -392,6 +392,21 @@ static void a_bias_with_more_axes_stays_a_sum(void **state)
     refuse(&made, "the batch would be its features");
 }
 
+/* A view of a parameter that was turned in part would end beyond its numbers. */
+static void an_input_too_many_is_refused(void **state)
+{
+    static const int64_t two = 2, matrix[] = {6, 2};
+    static const float weights[12] = {1};
+    struct made made;
+
+    (void)state;
+    made_begin(&made, 1, &two);
+    floats_add(&made, "w", 2, matrix, weights, 12);
+    node_add(&made, "Transpose", "t", "w", "x", NULL);
+    node_add(&made, "MatMul", "y", "x", "t", NULL);
+    refuse(&made, "its first input is a constant");
+}
+
 /* ---- results --------------------------------------------------------------------------------- */
 
 static const float samples[BATCH * 8] = {-1e6f, -1e4f, -7, -3,   -1e-3f, -1e-6f, 0, 0.3f,
@@ -664,6 +679,7 @@ int main(int argument_count, char **arguments)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(outputs_that_are_left_out_are_no_crash),
+        cmocka_unit_test(an_input_too_many_is_refused),
         cmocka_unit_test(weights_of_endless_repeats_are_refused),
         cmocka_unit_test(strides_of_empty_weights_are_checked),
         cmocka_unit_test(nodes_without_inputs_form_no_circle),
