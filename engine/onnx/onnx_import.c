@@ -61,6 +61,8 @@ static int node_append(struct onnx_import *import, const struct onnx_operator_en
         return code;
     if (!entry)
         return onnx_missing(import, "%s", onnx_fold_knows(proto->op_type) ? "of samples" : "");
+    if (onnx_input(import, 0)->kind == ONNX_ABSENT)
+        return onnx_fail(import, "an operand is missing");
     if (lacks_samples(import))
         return onnx_fail(import, "its first input is a constant and another one is not");
     for (int i = 0; i < import->node->input_count && !entry->keeps; i++)

@@ -326,6 +326,10 @@ static int where_samples(struct onnx_import *import)
 /* Where a mask is true the first, elsewhere the second. */
 static int append_where(struct onnx_import *import)
 {
+    for (int i = 0; i < 3; i++)
+        if (onnx_input(import, i)->kind != ONNX_TENSOR &&
+            onnx_input(import, i)->kind != ONNX_CONSTANT)
+            return onnx_fail(import, "an operand is missing, or is a sequence of tensors");
     if (onnx_input(import, 0)->kind == ONNX_TENSOR)
         return where_samples(import);
     return where_constant(import);

@@ -99,9 +99,7 @@ static int add_step(struct backend_program *program, int32_t index, step_functio
 
     if (!step)
         return -ENOMEM;
-    step_touch(step, program->gradient_squares, sizeof(double), program->tasks, ACCESS_WHOLE,
-               false);
-    step->access[step->access_count - 1].squares = true;
+    step_touch_squares(program, step);
     step_touch(step, step->workspace, sizeof(struct lamb_squares), program->tasks,
                moves ? ACCESS_WHOLE : ACCESS_TASK, !moves);
     for (int i = 0; i < node->input_count; i++) /* parameter, gradient and moments */

@@ -317,9 +317,7 @@ static int add_step(struct backend_program *program, int32_t index, const struct
                    wanted->squares_read ? ACCESS_WHOLE : ACCESS_TASK, wanted->squares_written);
     if (!wanted->by_parameter)
         return 0;
-    step_touch(step, program->gradient_squares, sizeof(double), program->tasks, ACCESS_WHOLE,
-               false);
-    step->access[step->access_count - 1].squares = true;
+    step_touch_squares(program, step);
     for (int i = 0; i < node->input_count; i++)
         if (update == (i == 0))
             step_touch_tensor(program, step, node->input[i], ACCESS_PART, i != 1);

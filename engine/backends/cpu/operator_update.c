@@ -136,9 +136,7 @@ int optimizer_bind(struct backend_program *program, int32_t index, struct error 
     if (!step)
         return error_no_memory(error, "the program");
     step_divide(program, step);
-    step_touch(step, program->gradient_squares, sizeof(double), program->tasks, ACCESS_WHOLE,
-               false);
-    step->access[step->access_count - 1].squares = true;
+    step_touch_squares(program, step);
     for (int i = 0; i < node->input_count; i++)
         step_touch_tensor(program, step, node->input[i], ACCESS_PART, i != 1);
     return 0;
@@ -170,9 +168,7 @@ int moving_average_bind(struct backend_program *program, int32_t index, struct e
     if (!step)
         return error_no_memory(error, "the program");
     step_divide(program, step);
-    step_touch(step, program->gradient_squares, sizeof(double), program->tasks, ACCESS_WHOLE,
-               false);
-    step->access[step->access_count - 1].squares = true;
+    step_touch_squares(program, step);
     step_touch_tensor(program, step, node->input[0], ACCESS_PART, false);
     step_touch_tensor(program, step, node->input[1], ACCESS_PART, true);
     return 0;

@@ -55,6 +55,13 @@ void step_touch(struct step *step, const void *start, size_t row_bytes, int64_t 
         .start = start, .row_bytes = row_bytes, .rows = rows, .pattern = pattern, .write = write};
 }
 
+void step_touch_squares(const struct backend_program *program, struct step *step)
+{
+    step_touch(step, program->gradient_squares, sizeof(double), program->tasks, ACCESS_WHOLE,
+               false);
+    step->access[step->access_count - 1].squares = true;
+}
+
 void step_touch_tensor(struct backend_program *program, struct step *step, int32_t tensor,
                        enum access_pattern pattern, bool write)
 {
