@@ -102,9 +102,15 @@ static bool has_one_reader(const struct graph *graph, int32_t tensor)
     return readers == 1;
 }
 
+/* Whether a recurrent layer has a kernel for the product of such rows. */
+static bool recurrent_reads(const struct backend_program *program, const struct graph_tensor *x)
+{
+    return x->type == TENSOR_FLOAT32 ||
+           (x->type == TENSOR_BFLOAT16 && program->device->amx && x->shape.extent[2] % 2 == 0);
+}
+
 /* Absorbs the linear layer in front of a recurrent layer, which then computes its product in
- * parts. A product of rounded numbers is left to oneDNN. Integers lie by gates then, so that no
- * other layer may read them. */
+ * parts. Integers lie by gates then, so that no other layer may read them. */
 static void fuse_recurrent(struct backend_program *program, int32_t index)
 {
     const struct graph *graph = program->graph;
@@ -117,7 +123,7 @@ static void fuse_recurrent(struct backend_program *program, int32_t index)
     layer = number < 0 ? NULL : &graph->nodes[number];
     if (!layer || (layer->op != OP_LINEAR && layer->op != OP_LINEAR_INT8) ||
         layer->phase != node->phase || program->nodes[number].fused >= 0 ||
-        graph->tensors[layer->input[0]].type != TENSOR_FLOAT32 ||
+        !recurrent_reads(program, &graph->tensors[layer->input[0]]) ||
         !has_one_reader(graph, node->input[0]) ||
         (layer->op == OP_LINEAR_INT8 && !has_one_reader(graph, layer->input[1])))
         return;

@@ -6,7 +6,8 @@
  * step, because each needs the whole state. No number depends on the division.
  *
  * A layer whose weights are int8 has them packed already. The state is quantized behind each step
- * by a fixed factor: its numbers are from -1 to 1.
+ * by a fixed factor: its numbers are from -1 to 1. In bfloat16 on a processor with AMX the state, or
+ * backward the gradient, is rounded behind each step.
  *
  * Where the layer carries state, its first step begins with what the batch before left, and its
  * last one leaves the state in a result, which OP_CARRY_STATE copies once nothing reads the old. */
@@ -20,13 +21,15 @@
 struct recurrent_state {
     enum recurrent_cell cell;
     bool backward, reverse, int8;
+    bool bfloat16; /* the state's product, by AMX */
     int64_t hidden, steps, gates;
     int64_t unit_panels;  /* that the kernel takes units in */
     size_t weights_bytes; /* packed; int8: the factors of the products */
     size_t state_bytes;   /* of what one time step hands to the next; two lie behind the weights */
     size_t content_bytes; /* of what changes in place, behind these; 0: none */
-    /* int8: rows of the quantized state, of which two lie behind the content */
-    size_t quantized_row, quantized_bytes;
+    /* what the product reads in place of the state: rows in int8 or bfloat16, of which two lie
+     * behind the content; 0: none */
+    size_t operand_row, operand_bytes;
     int32_t weights, bias, lengths;
     /* What is carried from batch to batch; -1: the state before the first step is 0. Backward,
      * memory_first is the part that it reads: of an LSTM c0, of a GRU h0. */
@@ -42,7 +45,7 @@ static int32_t input_or_none(const struct graph_node *node, int index)
 }
 
 /* The memory of a layer whose weights are int8. */
-static void size_int8(const struct backend_program *program, struct recurrent_state *state)
+static void size_int8(struct recurrent_state *state)
 {
     struct int8_packing packing =
         int8_packing_of(state->gates * state->hidden, state->hidden, (int)state->gates);
@@ -50,9 +53,20 @@ static void size_int8(const struct backend_program *program, struct recurrent_st
     state->unit_panels = packing.groups;
     state->weights_bytes = align_up(
         (size_t)(packing.groups * packing.vectors) * INT8_LANES * sizeof(float), MEMORY_ALIGNMENT);
-    state->quantized_row = int8_row_bytes(state->hidden);
-    state->quantized_bytes =
-        align_up((size_t)program->graph->batch * state->quantized_row, MEMORY_ALIGNMENT);
+    state->operand_row = int8_row_bytes(state->hidden);
+}
+
+/* The memory of a layer that multiplies its state in bfloat16. */
+static void size_bfloat16(struct recurrent_state *state)
+{
+    int64_t depth = state->hidden * (state->backward ? state->gates : 1);
+    int64_t columns = state->hidden * (state->backward ? 1 : state->gates);
+
+    /* a panel is filled up to whole vectors of each gate, and the depth to pairs */
+    state->operand_row = align_up((size_t)depth, 2) * sizeof(uint16_t);
+    state->weights_bytes = align_up(align_up((size_t)state->hidden, AMX_LANES) *
+                                        (size_t)(columns / state->hidden) * state->operand_row,
+                                    MEMORY_ALIGNMENT);
 }
 
 int recurrent_prepare(struct backend_program *program, int32_t index, struct error *error)
@@ -91,10 +105,16 @@ int recurrent_prepare(struct backend_program *program, int32_t index, struct err
                  MEMORY_ALIGNMENT);
     if (state->backward || (state->cell == RECURRENT_LSTM && state->c0 < 0))
         state->content_bytes = align_up((size_t)program->graph->batch * row, MEMORY_ALIGNMENT);
+    state->bfloat16 =
+        !state->int8 && program->device->amx && program->graph->compute_type == TENSOR_BFLOAT16;
     if (state->int8)
-        size_int8(program, state);
+        size_int8(state);
+    if (state->bfloat16)
+        size_bfloat16(state);
+    state->operand_bytes =
+        align_up((size_t)program->graph->batch * state->operand_row, MEMORY_ALIGNMENT);
     bytes = state->weights_bytes + 2 * state->state_bytes + state->content_bytes +
-            2 * state->quantized_bytes;
+            2 * state->operand_bytes;
     recurrent_input_prepare(program, index, state->hidden, state->gates, bytes, &state->input);
     program->workspace[index] = bytes + state->input.bytes;
     return 0;
@@ -117,14 +137,18 @@ struct share {
  * fewer than four of them wait for the weights. A barrier takes as long as the products of a number
  * of rows and weights. Both were measured on two Zen 5 cores with layers of 32 to 1024 units. */
 enum { COST_ROWS = 6, COST_ROWS_MIN = 4, COST_BARRIER = 1000 };
-enum { COST_INT8 = 4 }; /* products of integers in the time of one of floats */
+/* Products of integers, or of numbers in bfloat16, in the time of one of floats. */
+enum { COST_INT8 = 4, COST_BFLOAT16 = 8 };
 
 static int64_t product_cost(const struct recurrent_state *state, int64_t rows, int64_t panels)
 {
     int64_t least = (rows + COST_ROWS - 1) / COST_ROWS * COST_ROWS_MIN;
 
     return (rows > least ? rows : least) * panels * (state->backward ? state->gates : 1) *
-           state->hidden / (state->int8 ? COST_INT8 : 1);
+           state->hidden /
+           (state->int8       ? COST_INT8
+            : state->bfloat16 ? COST_BFLOAT16
+                              : 1);
 }
 
 /* Whether threads that share the units are faster than threads that share the rows. */
@@ -162,12 +186,13 @@ static float *state_behind(const struct step *step, const struct recurrent_state
     return workspace_at(step, state->weights_bytes + (size_t)(i & 1) * state->state_bytes);
 }
 
-static uint8_t *quantized_state(const struct step *step, int64_t i)
+/* The same, as the product of the next reads it. */
+static void *operand_behind(const struct step *step, int64_t i)
 {
     const struct recurrent_state *state = step->state;
     size_t behind = state->weights_bytes + 2 * state->state_bytes + state->content_bytes;
 
-    return (uint8_t *)step->workspace + behind + (size_t)(i & 1) * state->quantized_bytes;
+    return step->workspace + behind + (size_t)(i & 1) * state->operand_bytes;
 }
 
 /* Makes the factors of the products of integers: those of the weights times that of the state. */
@@ -191,8 +216,8 @@ static void begin_int8(struct backend_program *program, const struct step *step,
 
     for (int64_t row = 0; thread == 0 && first && row < program->graph->batch; row++)
         program->device->kernels->int8_quantize_state(first + row * state->hidden, state->hidden,
-                                                      quantized_state(step, 1) +
-                                                          (size_t)row * state->quantized_row);
+                                                      (uint8_t *)operand_behind(step, 1) +
+                                                          (size_t)row * state->operand_row);
     if (thread == 0)
         scale_products(program, step);
     if (program_threads(program) > 1)
@@ -202,12 +227,23 @@ static void begin_int8(struct backend_program *program, const struct step *step,
 static void pack_weights(struct backend_program *program, const struct step *step, int thread)
 {
     const struct recurrent_state *state = step->state;
+    const struct kernels *kernels = program->device->kernels;
+    const float *weights = program_address(program, state->weights);
+    const float *first = state->h0 < 0 ? NULL : program_address(program, state->h0);
     int threads = program_threads(program);
+    struct range panels = {state->unit_panels * thread / threads,
+                           state->unit_panels * (thread + 1) / threads};
 
-    program->device->kernels->recurrent_pack(
-        program_address(program, state->weights), state->gates, state->hidden, state->backward,
-        state->unit_panels * thread / threads, state->unit_panels * (thread + 1) / threads,
-        workspace_at(step, 0));
+    if (state->bfloat16)
+        kernels->recurrent_pack_bfloat16(weights, state->gates, state->hidden, state->backward,
+                                         panels.first, panels.end, (uint16_t *)step->workspace);
+    else
+        kernels->recurrent_pack(weights, state->gates, state->hidden, state->backward, panels.first,
+                                panels.end, workspace_at(step, 0));
+    if (state->bfloat16 && first && thread == 0)
+        kernels->recurrent_round(first, program->graph->batch, state->hidden,
+                                 operand_behind(step, 1),
+                                 (int64_t)(state->operand_row / sizeof(uint16_t)));
     if (threads > 1)
         thread_team_barrier(program->device->team, thread);
 }
@@ -303,10 +339,22 @@ static struct int8_state int8_state_at(const struct backend_program *program,
         .packing = int8_packing_of(state->gates * state->hidden, state->hidden, (int)state->gates),
         .weights = program_address(program, state->weights),
         .scale = workspace_at(step, 0),
-        .before = i || state->h0 >= 0 ? quantized_state(step, i - 1) : NULL,
-        .after = quantized_state(step, i),
-        .row = (int64_t)state->quantized_row,
+        .before = i || state->h0 >= 0 ? operand_behind(step, i - 1) : NULL,
+        .after = operand_behind(step, i),
+        .row = (int64_t)state->operand_row,
         .instructions = program->device->int8};
+}
+
+/* The same in bfloat16. */
+static struct recurrent_bfloat16 bfloat16_at(const struct step *step, int64_t i)
+{
+    const struct recurrent_state *state = step->state;
+
+    return (struct recurrent_bfloat16){.weights = (const uint16_t *)(const void *)step->workspace,
+                                       .before =
+                                           i || state->h0 >= 0 ? operand_behind(step, i - 1) : NULL,
+                                       .after = operand_behind(step, i),
+                                       .row = (int64_t)(state->operand_row / sizeof(uint16_t))};
 }
 
 /* The first time step of the block that the time step number `i` is in. */
@@ -365,6 +413,7 @@ static void run_forward(struct backend_program *program, const struct step *step
     for (int64_t i = 0; i < state->steps; i++) {
         int64_t time = state->reverse ? state->steps - 1 - i : i;
         const struct int8_state int8 = int8_state_at(program, step, i);
+        const struct recurrent_bfloat16 bfloat16 = bfloat16_at(step, i);
         const struct recurrent_forward now = {.cell = state->cell,
                                               .hidden = state->hidden,
                                               .time = time_at(program, state, time),
@@ -377,7 +426,8 @@ static void run_forward(struct backend_program *program, const struct step *step
                                               .gates = array_at(program, results.gates, time),
                                               .cells = array_at(program, results.cells, time),
                                               .output = array_at(program, results.y, time),
-                                              .int8 = state->int8 ? &int8 : NULL};
+                                              .int8 = state->int8 ? &int8 : NULL,
+                                              .bfloat16 = state->bfloat16 ? &bfloat16 : NULL};
 
         if (state->input.layer >= 0 && i % state->input.block == 0)
             begin_block(program, step, i, share, thread);
@@ -398,6 +448,7 @@ static void run_backward(struct backend_program *program, const struct step *ste
         int64_t time = state->reverse ? i : state->steps - 1 - i;
         int64_t before = state->reverse ? time + 1 : time - 1;
         bool has_before = before >= 0 && before < state->steps;
+        const struct recurrent_bfloat16 bfloat16 = bfloat16_at(step, i);
         const struct recurrent_backward now = {
             .cell = state->cell,
             .hidden = state->hidden,
@@ -411,7 +462,8 @@ static void run_backward(struct backend_program *program, const struct step *ste
             .memory = array_at(program, node->input[3], time),
             .memory_before = array_at(program, has_before ? node->input[3] : -1, before),
             .memory_first = carried_array(program, state->memory_first),
-            .dinput = array_at(program, node->output[0], time)};
+            .dinput = array_at(program, node->output[0], time),
+            .bfloat16 = state->bfloat16 ? &bfloat16 : NULL};
 
         program->device->kernels->recurrent_backward(&now, share->rows.first, share->rows.end,
                                                      share->panels.first, share->panels.end);

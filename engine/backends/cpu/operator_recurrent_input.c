@@ -53,6 +53,7 @@ void recurrent_input_prepare(struct backend_program *program, int32_t node, int6
     layer = &program->graph->nodes[input->layer];
     x = program_tensor(program, layer->input[0]);
     input->int8 = program_int8_packing(program, layer->input[1], &input->packing);
+    input->bfloat16 = program->compact[layer->input[0]] && program->compact[layer->input[1]];
     input->features = x->shape.extent[2];
     input->sequence = x->shape.extent[1];
     input->gates = gates;
@@ -65,31 +66,39 @@ void recurrent_input_prepare(struct backend_program *program, int32_t node, int6
     if (input->int8)
         program_reserve_scratch(program, linear_int8_scratch_bytes(input->features));
     else
-        input->block_offset +=
-            align_up((size_t)(padded * gates * input->features) * sizeof(float), MEMORY_ALIGNMENT);
+        input->block_offset += align_up((size_t)(padded * gates * input->features) *
+                                            (input->bfloat16 ? sizeof(uint16_t) : sizeof(float)),
+                                        MEMORY_ALIGNMENT);
     input->bytes = input->block_offset - offset +
                    align_up((size_t)(input->block * input->step) * sizeof(float), MEMORY_ALIGNMENT);
 }
 
 /* ---- run ------------------------------------------------------------------------------------- */
 
-static float *workspace_at(const struct step *step, size_t offset)
+static void *workspace_at(const struct step *step, size_t offset)
 {
-    return (float *)(void *)(step->workspace + offset);
+    return step->workspace + offset;
 }
 
 void recurrent_input_begin(struct backend_program *program, const struct step *step,
                            const struct recurrent_input_state *input, int thread)
 {
-    int threads = program_threads(program), vector = program->device->kernels->vector;
+    const struct kernels *kernels = program->device->kernels;
+    int threads = program_threads(program), vector = kernels->vector;
     int64_t panels = (input->hidden + vector - 1) / vector;
+    int64_t first = panels * thread / threads, end = panels * (thread + 1) / threads;
+    const void *weights;
 
     if (input->layer < 0 || input->int8)
         return;
-    program->device->kernels->recurrent_pack_input(
-        program_address(program, program->graph->nodes[input->layer].input[1]), input->gates,
-        input->hidden, input->features, panels * thread / threads, panels * (thread + 1) / threads,
-        workspace_at(step, input->weights_offset));
+    weights = program_address(program, program->graph->nodes[input->layer].input[1]);
+    if (input->bfloat16)
+        kernels->recurrent_pack_input_bfloat16(weights, input->gates, input->hidden,
+                                               input->features, first, end,
+                                               workspace_at(step, input->weights_offset));
+    else
+        kernels->recurrent_pack_input(weights, input->gates, input->hidden, input->features, first,
+                                      end, workspace_at(step, input->weights_offset));
 }
 
 struct recurrent_product recurrent_input_at(const struct step *step,
@@ -98,48 +107,61 @@ struct recurrent_product recurrent_input_at(const struct step *step,
 {
     struct recurrent_product at = input->order;
 
-    at.start = workspace_at(step, input->block_offset) + (time - block_first) * input->step;
+    at.start =
+        (float *)workspace_at(step, input->block_offset) + (time - block_first) * input->step;
     return at;
 }
 
-/* Multiplies `count` rows of x. */
+/* Rows of x: the number that the first begins with, and numbers from one to the next. */
+struct input_rows {
+    int64_t first, next, count;
+};
+
+/* Multiplies rows of x. */
 static void multiply(struct backend_program *program, const struct step *step,
-                     const struct recurrent_input_state *input, struct recurrent_array x,
-                     struct recurrent_product y, int64_t count, int thread)
+                     const struct recurrent_input_state *input, struct input_rows rows,
+                     struct recurrent_product y, int thread)
 {
     const struct graph_node *layer = &program->graph->nodes[input->layer];
     int32_t bias = layer->input_count > 2 ? layer->input[2] : -1;
+    void *x = program_address(program, layer->input[0]), *packed;
+    struct recurrent_input product = {.gates = input->gates,
+                                      .hidden = input->hidden,
+                                      .depth = input->features,
+                                      .bias = bias < 0 ? NULL : program_address(program, bias),
+                                      .x = {.row = rows.next},
+                                      .y = y};
 
     if (input->int8) {
-        const struct linear_int8_rows rows = {.x = x.start,
-                                              .x_row = x.row,
-                                              .y = y.start,
-                                              .y_row = y.row,
-                                              .y_group = y.panel,
-                                              .y_vector = y.gate,
-                                              .count = count};
+        const struct linear_int8_rows of_int8 = {.x = (float *)x + rows.first,
+                                                 .x_row = rows.next,
+                                                 .y = y.start,
+                                                 .y_row = y.row,
+                                                 .y_group = y.panel,
+                                                 .y_vector = y.gate,
+                                                 .count = rows.count};
 
-        linear_int8_multiply(program, input->layer, &input->packing, &rows,
+        linear_int8_multiply(program, input->layer, &input->packing, &of_int8,
                              program->scratch + (size_t)thread * program->scratch_bytes);
         return;
     }
-    program->device->kernels->recurrent_input(
-        &(struct recurrent_input){.gates = input->gates,
-                                  .hidden = input->hidden,
-                                  .depth = input->features,
-                                  .weights = workspace_at(step, input->weights_offset),
-                                  .bias = bias < 0 ? NULL : program_address(program, bias),
-                                  .x = x,
-                                  .y = y},
-        count);
+    packed = workspace_at(step, input->weights_offset);
+    if (input->bfloat16) {
+        product.bfloat16_weights = packed;
+        product.bfloat16_x = (uint16_t *)x + rows.first;
+    } else {
+        product.weights = packed;
+        product.x.start = (float *)x + rows.first;
+    }
+    program->device->kernels->recurrent_input(&product, rows.count);
 }
 
 void recurrent_input_run(struct backend_program *program, const struct step *step,
                          const struct recurrent_input_state *input, int64_t block_first,
                          const struct recurrent_part *part, int thread)
 {
-    float *x = program_address(program, program->graph->nodes[input->layer].input[0]);
     int64_t features = input->features, sample = input->sequence * features;
+    int64_t first = part->rows.first * sample + part->first_step * features;
     int64_t steps = part->end_step - part->first_step, rows = part->rows.end - part->rows.first;
     struct recurrent_product y = recurrent_input_at(step, input, block_first, part->first_step);
     /* the weights are read once for several rows: those of a step or, if they are more, of a
@@ -150,15 +172,15 @@ void recurrent_input_run(struct backend_program *program, const struct step *ste
         y.panel = program->device->kernels->vector;
     if (input->int8 && y.panel < input->order.row)
         y.panel = INT8_LANES;
-    x += part->rows.first * sample + part->first_step * features;
     y.start += part->rows.first * y.row;
     for (int64_t i = 0; i < (by_step ? steps : rows); i++) {
-        struct recurrent_array from = {x + i * (by_step ? features : sample),
-                                       by_step ? sample : features};
+        struct input_rows from = {.first = first + i * (by_step ? features : sample),
+                                  .next = by_step ? sample : features,
+                                  .count = by_step ? rows : steps};
         struct recurrent_product to = y;
 
         to.start += i * (by_step ? input->step : y.row);
         to.row = by_step ? y.row : input->step;
-        multiply(program, step, input, from, to, by_step ? rows : steps, thread);
+        multiply(program, step, input, from, to, thread);
     }
 }

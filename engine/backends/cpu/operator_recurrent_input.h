@@ -9,6 +9,7 @@ struct recurrent_input_state {
     int32_t layer; /* node; -1: the product is a tensor */
     bool int8;     /* the weights are integers, which lie packed: */
     struct int8_packing packing;
+    bool bfloat16;                       /* x and the weights; multiplied by AMX */
     int64_t features, gates, hidden;     /* of a row of x; of the layer */
     int64_t sequence, block;             /* steps, and those of a block */
     int64_t step;                        /* floats of the product at a time step */

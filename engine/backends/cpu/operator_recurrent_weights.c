@@ -5,12 +5,13 @@
  * begin with carried state, a second product of them and that state is added.
  *
  * A task computes some rows of the weights. It goes through the samples in blocks, whose dgates it
- * copies transposed, with zeros where a sample begins. */
+ * copies transposed, with zeros where a sample begins. In bfloat16 it rounds both factors. */
 #include "base/alignment.h"
 #include "engine/backends/cpu/program.h"
 #include "engine/graph/forward.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* Rows (b,t) that are multiplied at a time: the copy of 128 gates fills a quarter of a second-level
  * cache of 1 MiB. */
@@ -28,12 +29,14 @@ struct task_product {
 struct recurrent_weights_state {
     enum recurrent_cell cell;
     bool reverse;
+    bool bfloat16;            /* the products */
     int32_t y, dinput, gates; /* tensors; gates: GRU alone */
     int32_t h0;               /* carried state; -1: none */
     int64_t hidden, rows;     /* units; rows of the weights */
     int64_t steps, pairs;     /* pairs of a row of dinput and one of y */
     int64_t samples;
     size_t task_bytes, scaled_offset;
+    size_t rounded_offset; /* bfloat16: gradients, and then rows of the output */
     struct task_product task[TASKS_MAX];
 };
 
@@ -55,7 +58,8 @@ static int create_products(struct backend_program *program, const struct graph_n
         struct onednn_product_shape shape = {.rows = own->rows.end - own->rows.first,
                                              .columns = state->hidden,
                                              .depth = rest ? all % BLOCK_ROWS : BLOCK_ROWS,
-                                             .accumulate = carried || i & 1};
+                                             .accumulate = carried || i & 1,
+                                             .bfloat16 = state->bfloat16};
         int result;
 
         if (shape.depth == 0 || all < shape.depth || (carried && state->h0 < 0))
@@ -66,6 +70,27 @@ static int create_products(struct backend_program *program, const struct graph_n
         program_reserve_scratch(program, onednn_product_scratch_bytes(own->product[i]));
     }
     return 0;
+}
+
+static size_t copy_bytes(int64_t columns, size_t element)
+{
+    return align_up((size_t)(columns * BLOCK_ROWS) * element, MEMORY_ALIGNMENT);
+}
+
+/* Each task's copies, of at most `rows` rows of the weights. In bfloat16 the rounded gradients make
+ * room for the output once they are transposed. */
+static void size_workspace(struct recurrent_weights_state *state, int64_t rows)
+{
+    int64_t most = state->hidden > rows ? state->hidden : rows;
+
+    state->scaled_offset =
+        copy_bytes(rows, state->bfloat16 ? sizeof(uint16_t) : sizeof(float)); /* behind these */
+    state->rounded_offset = state->scaled_offset;
+    if (state->cell == RECURRENT_GRU)
+        state->rounded_offset += copy_bytes(rows, sizeof(float));
+    state->task_bytes = state->rounded_offset;
+    if (state->bfloat16)
+        state->task_bytes += copy_bytes(most, sizeof(uint16_t));
 }
 
 int recurrent_weights_prepare(struct backend_program *program, int32_t index, struct error *error)
@@ -90,6 +115,8 @@ int recurrent_weights_prepare(struct backend_program *program, int32_t index, st
     state->rows = recurrent_cell_gates(state->cell) * state->hidden;
     state->samples = shape->extent[0];
     state->pairs = state->samples * state->steps - 1;
+    state->bfloat16 = program->graph->compute_type == TENSOR_BFLOAT16 &&
+                      program->device->native_types >> TENSOR_BFLOAT16 & 1;
     for (int task = 0; task < program->parts; task++) {
         struct task_product *own = &state->task[task];
         int result;
@@ -102,8 +129,7 @@ int recurrent_weights_prepare(struct backend_program *program, int32_t index, st
         if (result)
             return result;
     }
-    state->scaled_offset = align_up((size_t)(most * BLOCK_ROWS) * sizeof(float), MEMORY_ALIGNMENT);
-    state->task_bytes = state->scaled_offset * (state->cell == RECURRENT_GRU ? 2 : 1);
+    size_workspace(state, most);
     program->workspace[index] = (size_t)program->parts * state->task_bytes;
     return 0;
 }
@@ -128,11 +154,11 @@ struct matrix {
     int64_t row;
 };
 
-static float *task_workspace(const struct step *step, int task, size_t offset)
+static void *task_workspace(const struct step *step, int task, size_t offset)
 {
     const struct recurrent_weights_state *state = step->state;
 
-    return (float *)(void *)(step->workspace + (size_t)task * state->task_bytes + offset);
+    return step->workspace + (size_t)task * state->task_bytes + offset;
 }
 
 /* Rows (b,t) of the gradients. */
@@ -171,27 +197,64 @@ static int64_t first_time(const struct recurrent_weights_state *state)
     return state->reverse ? state->steps - 1 : 0;
 }
 
-/* Copies the gradients of `rows` rows from `first` on transposed, each at the place of the row of y
- * that it is multiplied with, and zeros where the row of y belongs to another sample. */
-static void copy_transposed(struct backend_program *program, const struct step *step, int task,
-                            int64_t first, int64_t rows)
+/* Whether a row (b,t) is the first that the layer reads of its sample. */
+static bool begins_sample(const struct recurrent_weights_state *state, int64_t row)
+{
+    return row % state->steps == first_time(state);
+}
+
+static void transpose(struct backend_program *program, const struct step *step, int task,
+                      struct matrix from, struct gradient_rows rows, bool clears)
 {
     const struct recurrent_weights_state *state = step->state;
-    struct range columns = state->task[task].rows;
-    struct matrix from =
-        product_gradients(program, step, task, (struct gradient_rows){first, 1, rows}, columns);
+    int64_t width = state->task[task].rows.end - state->task[task].rows.first;
     float *to = task_workspace(step, task, 0);
 
-    program->device->kernels->matrix_transpose(from.start, from.row, rows,
-                                               columns.end - columns.first, to);
-    for (int64_t r = 0; r < rows; r++) {
-        int64_t time = (first + r) % state->steps;
+    program->device->kernels->matrix_transpose(from.start, from.row, rows.count, width, to);
+    for (int64_t r = 0; clears && r < rows.count; r++)
+        for (int64_t c = 0; begins_sample(state, rows.first + r) && c < width; c++)
+            to[c * rows.count + r] = 0.0f;
+}
 
-        if (time != first_time(state))
-            continue;
-        for (int64_t c = 0; c < columns.end - columns.first; c++)
-            to[c * rows + r] = 0.0f;
-    }
+static void transpose_bfloat16(struct backend_program *program, const struct step *step, int task,
+                               struct matrix from, struct gradient_rows rows, bool clears)
+{
+    const struct recurrent_weights_state *state = step->state;
+    const struct kernels *kernels = program->device->kernels;
+    int64_t width = state->task[task].rows.end - state->task[task].rows.first;
+    uint16_t *rounded = task_workspace(step, task, state->rounded_offset);
+
+    for (int64_t r = 0; r < rows.count; r++)
+        if (clears && begins_sample(state, rows.first + r))
+            memset(rounded + r * width, 0, (size_t)width * sizeof *rounded);
+        else
+            kernels->convert_bfloat16(from.start + r * from.row, rounded + r * width, width);
+    kernels->matrix_transpose_bfloat16(rounded, width, rows.count, width,
+                                       task_workspace(step, task, 0));
+}
+
+/* Copies gradients transposed, each at the place of the row of y that it is multiplied with. With
+ * `clears` zeros, where the row of y belongs to another sample. */
+static void copy_transposed(struct backend_program *program, const struct step *step, int task,
+                            struct gradient_rows rows, bool clears)
+{
+    const struct recurrent_weights_state *state = step->state;
+    struct matrix from = product_gradients(program, step, task, rows, state->task[task].rows);
+
+    (state->bfloat16 ? transpose_bfloat16 : transpose)(program, step, task, from, rows, clears);
+}
+
+/* Multiplies the transposed gradients with `rows` rows of the layer's output or of carried state. */
+static void run_product(struct backend_program *program, const struct step *step, int task,
+                        int thread, struct onednn_call *call, const float *outputs, int64_t rows)
+{
+    const struct recurrent_weights_state *state = step->state;
+    uint16_t *rounded = task_workspace(step, task, state->rounded_offset);
+
+    if (state->bfloat16)
+        program->device->kernels->convert_bfloat16(outputs, rounded, rows * state->hidden);
+    onednn_call_set_source(call, state->bfloat16 ? (const void *)rounded : outputs);
+    program_record(program, onednn_call_run(call, thread));
 }
 
 static void clear_rows(struct backend_program *program, const struct step *step, struct range rows)
@@ -227,17 +290,11 @@ static void add_carried(struct backend_program *program, const struct step *step
     for (int64_t first = 0; first < state->samples; first += BLOCK_ROWS) {
         bool rest = state->samples - first < BLOCK_ROWS;
         int64_t count = rest ? state->samples - first : BLOCK_ROWS;
-        struct matrix from = product_gradients(
-            program, step, task,
-            (struct gradient_rows){first * state->steps + first_time(state), state->steps, count},
-            own->rows);
-        struct onednn_call *call = own->call[PRODUCT_CARRIED + rest];
+        struct gradient_rows rows = {first * state->steps + first_time(state), state->steps, count};
 
-        program->device->kernels->matrix_transpose(from.start, from.row, count,
-                                                   own->rows.end - own->rows.first,
-                                                   task_workspace(step, task, 0));
-        onednn_call_set_source(call, h0 + first * state->hidden);
-        program_record(program, onednn_call_run(call, thread));
+        copy_transposed(program, step, task, rows, false);
+        run_product(program, step, task, thread, own->call[PRODUCT_CARRIED + rest],
+                    h0 + first * state->hidden, count);
     }
 }
 
@@ -257,12 +314,11 @@ static void run_gradient(struct backend_program *program, const struct step *ste
         clear_rows(program, step, own->rows);
     for (int64_t first = 0; first < state->pairs; first += BLOCK_ROWS) {
         bool rest = state->pairs - first<BLOCK_ROWS, adds = first> 0 || accumulate;
-        struct onednn_call *call = own->call[product_index(rest, adds)];
+        int64_t rows = rest ? state->pairs - first : BLOCK_ROWS;
 
-        copy_transposed(program, step, task, first + shift,
-                        rest ? state->pairs - first : BLOCK_ROWS);
-        onednn_call_set_source(call, y + (first + 1 - shift) * state->hidden);
-        program_record(program, onednn_call_run(call, thread));
+        copy_transposed(program, step, task, (struct gradient_rows){first + shift, 1, rows}, true);
+        run_product(program, step, task, thread, own->call[product_index(rest, adds)],
+                    y + (first + 1 - shift) * state->hidden, rows);
     }
     if (state->h0 >= 0)
         add_carried(program, step, task, thread);

@@ -3,7 +3,7 @@
  * are multiplied apart, as 16 bits. */
 #include "engine/backends/cpu/kernels/int8.h"
 
-#include "engine/backends/cpu/kernels/int8_amx.h"
+#include "engine/backends/cpu/kernels/amx_product.h"
 #include "engine/backends/cpu/kernels/kernels.h"
 #include "engine/backends/cpu/kernels/vector.h"
 
@@ -467,12 +467,12 @@ static void state_rows_plain(const struct int8_state *state, int64_t rows, int64
 #if defined(__AVX512F__)
 
 static void linear_rows_amx(const struct int8_linear *task, int64_t rows, int64_t row,
-                            int64_t group, struct int8_tiles *tiles)
+                            int64_t group, struct amx_tiles *tiles)
 {
     const struct int8_packing *packing = &task->packing;
-    sums sum[INT8_TILE_ROWS][INT8_VECTORS_MAX];
+    sums sum[AMX_ROWS][INT8_VECTORS_MAX];
 
-    KERNEL_NAME(int8_multiply_amx)
+    KERNEL_NAME(amx_multiply_int8)
     (tiles, rows, packing->vectors, task->x.values + row * task->x.row, task->x.row,
      task->weights + (size_t)group * int8_packing_group_bytes(packing), int8_packing_steps(packing),
      (int32_t *)(void *)sum);
@@ -481,12 +481,12 @@ static void linear_rows_amx(const struct int8_linear *task, int64_t rows, int64_
 }
 
 static void state_rows_amx(const struct int8_state *state, int64_t rows, int64_t row, int64_t group,
-                           float *to, int64_t to_row, struct int8_tiles *tiles)
+                           float *to, int64_t to_row, struct amx_tiles *tiles)
 {
     const struct int8_packing *packing = &state->packing;
-    sums sum[INT8_TILE_ROWS][INT8_VECTORS_MAX];
+    sums sum[AMX_ROWS][INT8_VECTORS_MAX];
 
-    KERNEL_NAME(int8_multiply_amx)
+    KERNEL_NAME(amx_multiply_int8)
     (tiles, rows, packing->vectors, state->before + row * state->row, state->row,
      state->weights + (size_t)group * int8_packing_group_bytes(packing),
      int8_packing_steps(packing), (int32_t *)(void *)sum);
@@ -505,7 +505,7 @@ static int64_t rows_together(enum int8_instructions instructions,
 
 #if defined(__AVX512F__)
     if (instructions == INT8_AMX && left > ROWS && packing->depth >= AMX_DEPTH_LEAST)
-        return left < INT8_TILE_ROWS ? left : INT8_TILE_ROWS;
+        return left < AMX_ROWS ? left : AMX_ROWS;
 #endif
     (void)instructions;
     (void)packing;
@@ -513,7 +513,7 @@ static int64_t rows_together(enum int8_instructions instructions,
 }
 
 static void linear_rows(const struct int8_linear *task, int64_t rows, int64_t row, int64_t group,
-                        struct int8_tiles *tiles)
+                        struct amx_tiles *tiles)
 {
 #if defined(__AVX512F__)
     if (rows > ROWS) {
@@ -527,7 +527,7 @@ static void linear_rows(const struct int8_linear *task, int64_t rows, int64_t ro
 }
 
 static void state_rows(const struct int8_state *state, int64_t rows, int64_t row, int64_t group,
-                       float *to, int64_t to_row, struct int8_tiles *tiles)
+                       float *to, int64_t to_row, struct amx_tiles *tiles)
 {
 #if defined(__AVX512F__)
     if (rows > ROWS) {
@@ -543,19 +543,19 @@ static void state_rows(const struct int8_state *state, int64_t rows, int64_t row
 void KERNEL_NAME(int8_linear)(const struct int8_linear *task, int64_t rows, int64_t first_group,
                               int64_t end_group)
 {
-    struct int8_tiles tiles = {0};
+    struct amx_tiles tiles = {0};
 
     for (int64_t group = first_group; group < end_group; group++)
         for (int64_t row = 0, count; row < rows; row += count) {
             count = rows_together(task->instructions, &task->packing, row, rows);
             linear_rows(task, count, row, group, &tiles);
         }
-    KERNEL_NAME(int8_end_tiles)(&tiles);
+    KERNEL_NAME(amx_end_tiles)(&tiles);
 }
 
 void KERNEL_NAME(int8_multiply_state)(const struct int8_state *state, int64_t row, int64_t rows,
                                       int64_t group, float *to, int64_t to_row,
-                                      struct int8_tiles *tiles)
+                                      struct amx_tiles *tiles)
 {
     for (int64_t end = row + rows, count; row < end; row += count, to += count * to_row) {
         count = rows_together(state->instructions, &state->packing, row, end);

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "base/alignment.h"
+#include "engine/backends/cpu/kernels/amx_tiles.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,13 +19,6 @@ enum {
     INT8_ROW_ALIGNMENT = 4, /* what is multiplied together */
     INT8_STATE_ZERO = 128,  /* zero point of a recurrent layer's state */
     INT8_STATE_RANGE = 127, /* a state of 1 is so many above it */
-    INT8_TILE_ROWS = 16,    /* of a tile register */
-};
-
-/* How the tile registers are configured, so that this is done but once: it takes as long as a
- * product of a few tiles. All 0: they are not. */
-struct int8_tiles {
-    int64_t rows, steps_left; /* the rest of the depth in steps of four */
 };
 
 /* What the processor multiplies with. */
@@ -162,7 +156,7 @@ struct int8_state {
      * group. `tiles` is what the call before left; at first 0 */                                  \
     KERNEL(void, int8_multiply_state,                                                              \
            (const struct int8_state *state, int64_t row, int64_t rows, int64_t group, float *sums, \
-            int64_t sums_row, struct int8_tiles *tiles))                                           \
+            int64_t sums_row, struct amx_tiles *tiles))                                           \
     /* Gives the tile registers back, so that the system need not save them */                     \
-    KERNEL(void, int8_end_tiles, (const struct int8_tiles *tiles))
+    KERNEL(void, amx_end_tiles, (const struct amx_tiles *tiles))
 /* clang-format on */

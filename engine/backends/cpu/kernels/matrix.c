@@ -1,6 +1,8 @@
 /* matrix.c: copies parts of matrices, because oneDNN needs matrices whose rows are contiguous. */
 #include "engine/backends/cpu/kernels/kernels.h"
 
+#include <string.h>
+
 #if defined(__AVX512F__)
 enum { LANES = 16 };
 #elif defined(__AVX2__)
@@ -11,6 +13,9 @@ enum { LANES = 4 };
 
 typedef float vector __attribute__((vector_size(LANES * sizeof(float))));
 typedef int32_t mask __attribute__((vector_size(LANES * sizeof(float))));
+typedef uint32_t pairs __attribute__((vector_size(LANES * sizeof(uint32_t))));
+typedef uint16_t halves_anywhere
+    __attribute__((vector_size(LANES * sizeof(uint16_t)), aligned(sizeof(uint16_t)), may_alias));
 typedef float vector_anywhere
     __attribute__((vector_size(LANES * sizeof(float)), aligned(sizeof(float)), may_alias));
 
@@ -60,6 +65,18 @@ static inline __attribute__((always_inline)) void swap_quarters(vector row[LANES
     }
 }
 
+/* Writes the transposed square of rows, whose elements have four bytes. */
+static inline __attribute__((always_inline)) void store_transposed(vector row[LANES], char *to,
+                                                                   int64_t to_row_bytes)
+{
+#pragma GCC unroll 4
+    for (int half = 1; half < LANES; half *= 2)
+        swap_quarters(row, half);
+#pragma GCC unroll 16
+    for (int i = 0; i < LANES; i++)
+        memcpy(to + i * to_row_bytes, &row[i], sizeof row[i]);
+}
+
 static inline void transpose_square(const float *from, int64_t from_row, float *to, int64_t to_row)
 {
     vector row[LANES];
@@ -67,12 +84,24 @@ static inline void transpose_square(const float *from, int64_t from_row, float *
 #pragma GCC unroll 16
     for (int i = 0; i < LANES; i++)
         row[i] = (vector) * (const vector_anywhere *)(const void *)(from + i * from_row);
-#pragma GCC unroll 4
-    for (int half = 1; half < LANES; half *= 2)
-        swap_quarters(row, half);
+    store_transposed(row, (char *)to, to_row * (int64_t)sizeof *to);
+}
+
+/* Two squares one below the other: the numbers of two rows become pairs. */
+static inline void transpose_halves(const uint16_t *from, int64_t from_row, uint16_t *to,
+                                    int64_t to_row)
+{
+    vector row[LANES];
+
 #pragma GCC unroll 16
-    for (int i = 0; i < LANES; i++)
-        *(vector_anywhere *)(void *)(to + i * to_row) = (vector_anywhere)row[i];
+    for (int i = 0; i < LANES; i++) {
+        const uint16_t *even = from + 2 * i * from_row;
+        pairs low = __builtin_convertvector(*(const halves_anywhere *)even, pairs);
+        pairs high = __builtin_convertvector(*(const halves_anywhere *)(even + from_row), pairs);
+
+        row[i] = (vector)(low | high << 16);
+    }
+    store_transposed(row, (char *)to, to_row * (int64_t)sizeof *to);
 }
 
 void KERNEL_NAME(matrix_transpose_to)(const float *restrict from, int64_t from_row, int64_t rows,
@@ -97,4 +126,22 @@ void KERNEL_NAME(matrix_transpose)(const float *restrict from, int64_t from_row,
                                    int64_t columns, float *restrict to)
 {
     KERNEL_NAME(matrix_transpose_to)(from, from_row, rows, columns, to, rows);
+}
+
+void KERNEL_NAME(matrix_transpose_bfloat16)(const uint16_t *restrict from, int64_t from_row,
+                                            int64_t rows, int64_t columns, uint16_t *restrict to)
+{
+    for (int64_t r = 0; r < rows; r += 2 * LANES)
+        for (int64_t c = 0; c < columns; c += LANES) {
+            int64_t height = rows - r < 2 * LANES ? rows - r : 2 * LANES;
+            int64_t width = columns - c < LANES ? columns - c : LANES;
+
+            if (height == 2 * LANES && width == LANES) {
+                transpose_halves(from + r * from_row + c, from_row, to + c * rows + r, rows);
+                continue;
+            }
+            for (int64_t j = c; j < c + width; j++)
+                for (int64_t i = r; i < r + height; i++)
+                    to[j * rows + i] = from[i * from_row + j];
+        }
 }

@@ -81,20 +81,3 @@ void KERNEL_NAME(column_sum_bfloat16)(const uint16_t *restrict x, int64_t rows, 
         for (int64_t c = 0; c < columns; c++)
             sum[c] += float_of((uint32_t)x[r * stride + c] << BFLOAT16_DROPPED);
 }
-
-void KERNEL_NAME(matrix_transpose_bfloat16)(const uint16_t *restrict from, int64_t from_row,
-                                            int64_t rows, int64_t columns, uint16_t *restrict to)
-{
-    /* The side of the squares that are transposed: a few cache lines in either direction. */
-    enum { SIDE = 32 };
-
-    for (int64_t r = 0; r < rows; r += SIDE)
-        for (int64_t c = 0; c < columns; c += SIDE) {
-            int64_t r_end = rows - r < SIDE ? rows : r + SIDE;
-            int64_t c_end = columns - c < SIDE ? columns : c + SIDE;
-
-            for (int64_t j = c; j < c_end; j++)
-                for (int64_t i = r; i < r_end; i++)
-                    to[j * rows + i] = from[i * from_row + j];
-        }
-}

@@ -1,5 +1,6 @@
 /* recurrent.c: see recurrent.h. Formulas as torch.nn.LSTM and torch.nn.GRU have them. */
 #include "engine/backends/cpu/kernels/kernels.h"
+#include "engine/backends/cpu/kernels/recurrent_bfloat16.h"
 #include "engine/backends/cpu/kernels/recurrent_evaluate.h"
 #include "engine/backends/cpu/kernels/recurrent_product.h"
 #include "engine/backends/cpu/kernels/vector.h"
@@ -281,42 +282,60 @@ static void prefetch_input(const struct recurrent_forward *step, const float *in
                 __builtin_prefetch(input + gate * step->input.gate + u);
 }
 
+/* The state's product for some rows and a panel. */
+static void forward_product(const struct recurrent_forward *step, int64_t row, int64_t rows,
+                            int64_t panel, float *sums, struct amx_tiles *tiles)
+{
+    int64_t hidden = step->hidden, gates = gates_of(step->cell);
+
+    if (step->bfloat16)
+        bfloat16_product(step->bfloat16, row, rows, (int)gates, panel * gates * VECTOR, hidden,
+                         sums, tiles);
+    else
+        multiply_rows(rows, (int)gates, step->before ? step->before + row * hidden : NULL, hidden,
+                      step->weights + panel * hidden * gates * VECTOR, hidden, sums);
+}
+
 void KERNEL_NAME(recurrent_forward)(const struct recurrent_forward *step, int64_t first_row,
                                     int64_t end_row, int64_t first_panel, int64_t end_panel)
 {
-    int64_t hidden = step->hidden, gates = gates_of(step->cell);
-    _Alignas(64) float sums[ROWS * VECTORS * VECTOR];
+    _Alignas(64) float sums[SUM_ROWS * VECTORS * VECTOR];
+    struct amx_tiles tiles = {0};
 
     for (int64_t panel = first_panel; panel < end_panel; panel++)
         for (int64_t row = first_row, rows; row < end_row; row += rows) {
             const float *input = input_at(step, row, panel);
+            int64_t unit = panel * VECTOR;
 
-            rows = tile_rows(row, end_row);
+            rows = rows_together(step->bfloat16 != NULL, row, end_row);
             prefetch_input(step, input, rows, VECTOR);
-            multiply_rows(rows, (int)gates, step->before ? step->before + row * hidden : NULL,
-                          hidden, step->weights + panel * hidden * gates * VECTOR, hidden, sums);
+            forward_product(step, row, rows, panel, sums, &tiles);
             if (!step->gates.start)
-                evaluate_rows(step, row, rows, panel * VECTOR,
+                evaluate_rows(step, row, rows, unit,
                               (struct sums){sums, VECTOR, VECTORS * VECTOR, input});
             for (int64_t r = 0; step->gates.start && r < rows; r++)
-                forward_units(step, row + r, panel * VECTOR, sums + r * VECTORS * VECTOR,
+                forward_units(step, row + r, unit, sums + r * VECTORS * VECTOR,
                               input + r * step->input.row);
+            for (int64_t r = row; step->bfloat16 && r < row + rows; r++)
+                round_units(step->bfloat16, r, step->hidden, step->after + r * step->hidden, unit,
+                            minimum(VECTOR, step->hidden - unit));
         }
+    KERNEL_NAME(amx_end_tiles)(&tiles);
 }
 
 void KERNEL_NAME(recurrent_forward_int8)(const struct recurrent_forward *step, int64_t first_row,
                                          int64_t end_row, int64_t first_group, int64_t end_group)
 {
     enum { SUMS = 4 * INT8_LANES };
-    _Alignas(64) float sums[INT8_TILE_ROWS * SUMS] = {0};
-    struct int8_tiles tiles = {0};
+    _Alignas(64) float sums[AMX_ROWS * SUMS] = {0};
+    struct amx_tiles tiles = {0};
 
     for (int64_t group = first_group; group < end_group; group++)
         for (int64_t row = first_row, rows; row < end_row; row += rows) {
             int64_t unit = group * INT8_LANES, units = minimum(INT8_LANES, step->hidden - unit);
             const float *input = input_at(step, row, group);
 
-            rows = minimum(INT8_TILE_ROWS, end_row - row);
+            rows = minimum(AMX_ROWS, end_row - row);
             prefetch_input(step, input, rows, units);
             if (step->int8->before)
                 KERNEL_NAME(int8_multiply_state)(step->int8, row, rows, group, sums, SUMS, &tiles);
@@ -324,7 +343,7 @@ void KERNEL_NAME(recurrent_forward_int8)(const struct recurrent_forward *step, i
                 evaluate_rows(step, row, rows, unit + first,
                               (struct sums){sums + first, INT8_LANES, SUMS, input + first});
         }
-    KERNEL_NAME(int8_end_tiles)(&tiles);
+    KERNEL_NAME(amx_end_tiles)(&tiles);
 }
 
 /* ---- backward -------------------------------------------------------------------------------- */
@@ -418,28 +437,54 @@ static void backward_units(const struct recurrent_backward *step, int64_t row, i
         RUN_UNITS(gru_backward, &arrays, hidden, units);
 }
 
+/* The state's product, of the gradients of the step behind, for some rows and vectors of units. */
+static void backward_product(const struct recurrent_backward *step, int64_t row, int64_t rows,
+                             int64_t unit, int vectors, float *sums, struct amx_tiles *tiles)
+{
+    int64_t depth = gates_of(step->cell) * step->hidden;
+
+    if (step->bfloat16)
+        bfloat16_product(step->bfloat16, row, rows, vectors, unit, depth, sums, tiles);
+    else
+        multiply_rows(rows, vectors, step->behind ? step->behind + row * depth : NULL, depth,
+                      step->weights + unit * depth, depth, sums);
+}
+
+static void round_gradients(const struct recurrent_backward *step, int64_t row, int64_t unit,
+                            int64_t units)
+{
+    int64_t gates = gates_of(step->cell), hidden = step->hidden;
+
+    for (int64_t gate = 0; gate < gates; gate++)
+        round_units(step->bfloat16, row, gates * hidden, step->here + row * gates * hidden,
+                    gate * hidden + unit, units);
+}
+
 void KERNEL_NAME(recurrent_backward)(const struct recurrent_backward *step, int64_t first_row,
                                      int64_t end_row, int64_t first_panel, int64_t end_panel)
 {
-    int64_t hidden = step->hidden, depth = gates_of(step->cell) * hidden;
-    _Alignas(64) float sums[ROWS * VECTORS * VECTOR];
+    int64_t hidden = step->hidden;
+    _Alignas(64) float sums[SUM_ROWS * VECTORS * VECTOR];
+    struct amx_tiles tiles = {0};
 
     for (int64_t panel = first_panel; panel < end_panel; panel++) {
         int64_t unit = panel * VECTORS * VECTOR;
         int vectors = (int)(backward_width(hidden, unit) / VECTOR);
 
         for (int64_t row = first_row, rows; row < end_row; row += rows) {
-            rows = tile_rows(row, end_row);
+            rows = rows_together(step->bfloat16 != NULL, row, end_row);
             prefetch(&step->gates, row, rows, unit, vectors * VECTOR, 4, hidden);
             prefetch(&step->dy, row, rows, unit, vectors * VECTOR, 1, hidden);
             prefetch(&step->memory, row, rows, unit, vectors * VECTOR, 1, hidden);
             prefetch(&step->memory_before, row, rows, unit, vectors * VECTOR, 1, hidden);
-            multiply_rows(rows, vectors, step->behind ? step->behind + row * depth : NULL, depth,
-                          step->weights + unit * depth, depth, sums);
+            backward_product(step, row, rows, unit, vectors, sums, &tiles);
             for (int64_t r = 0; r < rows; r++)
                 for (int v = 0; v < vectors; v++)
                     backward_units(step, row + r, unit + v * VECTOR,
                                    sums + (r * VECTORS + v) * VECTOR);
+            for (int64_t r = row; step->bfloat16 && r < row + rows; r++)
+                round_gradients(step, r, unit, minimum(vectors * VECTOR, hidden - unit));
         }
     }
+    KERNEL_NAME(amx_end_tiles)(&tiles);
 }

@@ -8,6 +8,7 @@
  * threads in any way. */
 #pragma once
 
+#include "engine/backends/cpu/kernels/amx_tiles.h"
 #include "engine/backends/cpu/kernels/int8.h"
 #include "engine/graph/graph.h"
 
@@ -37,6 +38,17 @@ struct recurrent_product {
     int64_t panel, row, gate;
 };
 
+/* The state's product in bfloat16, by AMX, in place of `weights`. A step rounds what the next one
+ * multiplies. */
+struct recurrent_bfloat16 {
+    const uint16_t *weights; /* from recurrent_pack_bfloat16 */
+    /* [B][row]: what is multiplied, NULL if it is 0; and what this step gives the next. An odd depth
+     * is filled up with a 0 */
+    const uint16_t *before;
+    uint16_t *after;
+    int64_t row; /* numbers from one row to the next, even */
+};
+
 struct recurrent_forward {
     enum recurrent_cell cell;
     int64_t hidden;
@@ -52,6 +64,7 @@ struct recurrent_forward {
     struct recurrent_array cells;   /* LSTM, the same */
     struct recurrent_array output;
     const struct int8_state *int8; /* recurrent_forward_int8: in place of `weights`; else NULL */
+    const struct recurrent_bfloat16 *bfloat16; /* NULL: the product is one of float32 */
 };
 
 struct recurrent_backward {
@@ -73,14 +86,17 @@ struct recurrent_backward {
     struct recurrent_array memory_first; /* what stands for memory_before at a row's first step;
                                             absent: 0 */
     struct recurrent_array dinput;       /* may be `gates` of an LSTM */
+    const struct recurrent_bfloat16 *bfloat16; /* of `behind` and `here`; NULL: as above */
 };
 
 /* The product of the layer's input and its weights: y = W x + bias. */
 struct recurrent_input {
-    int64_t gates, hidden, depth; /* depth: features of x */
+    int64_t gates, hidden, depth; /* depth: features of x, in bfloat16 even */
     const float *weights;         /* from recurrent_pack_input */
     const float *bias;            /* [gates H]; NULL: none */
     struct recurrent_array x;     /* [depth] */
+    /* in place of `weights` and x.start, by AMX; from recurrent_pack_input_bfloat16. NULL: none */
+    const uint16_t *bfloat16_weights, *bfloat16_x;
     struct recurrent_product y;
 };
 
@@ -92,10 +108,23 @@ struct recurrent_input {
     KERNEL(void, recurrent_pack,                                                                   \
            (const float *weights, int64_t gates, int64_t hidden, bool backward, int64_t first,     \
             int64_t end, float *packed))                                                           \
+    /* The same for AMX: [panel][two of the depth][vector of units][unit][2], rounded. A vector has \
+     * AMX_LANES units: forward those of a gate, of which a panel has one vector, backward those    \
+     * of one of the panel's vectors */                                                            \
+    KERNEL(void, recurrent_pack_bfloat16,                                                          \
+           (const float *weights, int64_t gates, int64_t hidden, bool backward, int64_t first,     \
+            int64_t end, uint16_t *packed))                                                        \
+    /* Rounds rows of the state that is carried, `depth` of them */                                \
+    KERNEL(void, recurrent_round,                                                                  \
+           (const float *x, int64_t rows, int64_t depth, uint16_t *rounded, int64_t row))          \
     /* The same of the weights [gates H, depth] of the input, for recurrent_input. */               \
     KERNEL(void, recurrent_pack_input,                                                             \
            (const float *weights, int64_t gates, int64_t hidden, int64_t depth, int64_t first,     \
             int64_t end, float *packed))                                                           \
+    /* The same in the order of recurrent_pack_bfloat16; `depth` is even */                         \
+    KERNEL(void, recurrent_pack_input_bfloat16,                                                    \
+           (const uint16_t *weights, int64_t gates, int64_t hidden, int64_t depth, int64_t first,  \
+            int64_t end, uint16_t *packed))                                                        \
     KERNEL(void, recurrent_input, (const struct recurrent_input *product, int64_t rows))           \
     /* rows and panels `first` to `end` */                                                         \
     KERNEL(void, recurrent_forward,                                                                \

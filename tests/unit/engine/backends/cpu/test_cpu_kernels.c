@@ -486,6 +486,20 @@ static void test_matrix_parts(void **state)
     free(from);
 }
 
+static void test_transposed_halves(void **state)
+{
+    enum { ROWS = 75, COLUMNS = 37, FROM_ROW = 40 };
+    uint16_t from[ROWS * FROM_ROW], transposed[COLUMNS * ROWS];
+
+    (void)state;
+    for (int i = 0; i < ROWS * FROM_ROW; i++)
+        from[i] = (uint16_t)(i * 21 + 1);
+    k->matrix_transpose_bfloat16(from, FROM_ROW, ROWS, COLUMNS, transposed);
+    for (int r = 0; r < ROWS; r++)
+        for (int c = 0; c < COLUMNS; c++)
+            assert_int_equal(transposed[c * ROWS + r], from[r * FROM_ROW + c]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -500,6 +514,7 @@ int main(void)
         cmocka_unit_test(test_dropout),
         cmocka_unit_test(test_embedding),
         cmocka_unit_test(test_matrix_parts),
+        cmocka_unit_test(test_transposed_halves),
     };
     int failed = 0;
 

@@ -145,7 +145,7 @@ static void multiply_state(const struct kernels *kernels, enum int8_instructions
     int8_t *packed = aligned_alloc(64, align_up(int8_packing_bytes(&packing), 64));
     float *scale = aligned_alloc(64, align_up((size_t)count * sizeof *scale, 64));
     uint8_t *before = calloc((size_t)rows, (size_t)row);
-    struct int8_tiles tiles = {0};
+    struct amx_tiles tiles = {0};
 
     for (int64_t i = 0; i < gates * hidden * hidden; i++)
         weights[i] = (int8_t)(philox_draw(1, 2, (uint64_t)i).word[0] % 255 - 127);
@@ -156,7 +156,7 @@ static void multiply_state(const struct kernels *kernels, enum int8_instructions
     kernels->int8_pack(&packing, weights, packed);
     for (int64_t group = 0; group < packing.groups; group++)
         for (int64_t first = 0, part; first < rows; first += part) {
-            part = rows - first < INT8_TILE_ROWS ? rows - first : INT8_TILE_ROWS;
+            part = rows - first < AMX_ROWS ? rows - first : AMX_ROWS;
             kernels->int8_multiply_state(&(struct int8_state){.packing = packing,
                                                               .weights = packed,
                                                               .scale = scale,
@@ -167,7 +167,7 @@ static void multiply_state(const struct kernels *kernels, enum int8_instructions
                                          sums + (group * rows + first) * gates * INT8_LANES,
                                          gates * INT8_LANES, &tiles);
         }
-    kernels->int8_end_tiles(&tiles);
+    kernels->amx_end_tiles(&tiles);
     free(weights);
     free(packed);
     free(scale);
