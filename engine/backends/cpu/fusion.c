@@ -102,11 +102,16 @@ static bool has_one_reader(const struct graph *graph, int32_t tensor)
     return readers == 1;
 }
 
-/* Whether a recurrent layer has a kernel for the product of such rows. */
-static bool recurrent_reads(const struct backend_program *program, const struct graph_tensor *x)
+/* Whether the recurrent layer has a kernel for the product of rows of x. */
+static bool recurrent_reads(const struct backend_program *program, const struct graph_node *node,
+                            int32_t x)
 {
-    return x->type == TENSOR_FLOAT32 ||
-           (x->type == TENSOR_BFLOAT16 && program->device->amx && x->shape.extent[2] % 2 == 0);
+    const struct graph_tensor *tensors = program->graph->tensors;
+    int64_t units = tensors[node->input[1]].shape.extent[1];
+
+    return tensors[x].type == TENSOR_FLOAT32 ||
+           (tensors[x].type == TENSOR_BFLOAT16 && tensors[x].shape.extent[2] % 2 == 0 &&
+            recurrent_uses_amx(program, units));
 }
 
 /* Absorbs the linear layer in front of a recurrent layer, which then computes its product in
@@ -123,7 +128,7 @@ static void fuse_recurrent(struct backend_program *program, int32_t index)
     layer = number < 0 ? NULL : &graph->nodes[number];
     if (!layer || (layer->op != OP_LINEAR && layer->op != OP_LINEAR_INT8) ||
         layer->phase != node->phase || program->nodes[number].fused >= 0 ||
-        !recurrent_reads(program, &graph->tensors[layer->input[0]]) ||
+        !recurrent_reads(program, node, layer->input[0]) ||
         !has_one_reader(graph, node->input[0]) ||
         (layer->op == OP_LINEAR_INT8 && !has_one_reader(graph, layer->input[1])))
         return;

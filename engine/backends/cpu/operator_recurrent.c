@@ -37,6 +37,23 @@ struct recurrent_state {
     struct recurrent_input_state input; /* forward */
 };
 
+/* With fewer units float32 is faster, because sums in bfloat16 go through memory and factors are
+ * rounded. Steps of LSTM and GRU in float32 took 0.64 to 0.97 times as long as in bfloat16 with 16
+ * and 32 units, 0.71 to 1.14 times with 48, 0.97 to 1.31 times with 64 and 1.11 to 1.57 times with
+ * 128: 1 to 64 samples, one thread of a Xeon with AMX. */
+enum { BFLOAT16_UNITS_MIN = 64 };
+
+bool recurrent_uses_bfloat16(const struct backend_program *program, int64_t units)
+{
+    return program->graph->compute_type == TENSOR_BFLOAT16 &&
+           program->device->native_types >> TENSOR_BFLOAT16 & 1 && units >= BFLOAT16_UNITS_MIN;
+}
+
+bool recurrent_uses_amx(const struct backend_program *program, int64_t units)
+{
+    return program->device->amx && recurrent_uses_bfloat16(program, units);
+}
+
 /* ---- prepare --------------------------------------------------------------------------------- */
 
 static int32_t input_or_none(const struct graph_node *node, int index)

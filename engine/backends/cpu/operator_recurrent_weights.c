@@ -115,8 +115,7 @@ int recurrent_weights_prepare(struct backend_program *program, int32_t index, st
     state->rows = recurrent_cell_gates(state->cell) * state->hidden;
     state->samples = shape->extent[0];
     state->pairs = state->samples * state->steps - 1;
-    state->bfloat16 = program->graph->compute_type == TENSOR_BFLOAT16 &&
-                      program->device->native_types >> TENSOR_BFLOAT16 & 1;
+    state->bfloat16 = recurrent_uses_bfloat16(program, state->hidden);
     for (int task = 0; task < program->parts; task++) {
         struct task_product *own = &state->task[task];
         int result;

@@ -484,6 +484,11 @@ bool tiles_suit_relu(const struct graph *, const struct graph_node *);
 bool tiles_suit_convolution(const struct graph *, const struct graph_node *);
 bool tiles_suit_average(const struct graph *, const struct graph_node *); /* of a whole image */
 
+/* Whether a layer of so many units multiplies its state by AMX in bfloat16. */
+bool recurrent_uses_amx(const struct backend_program *program, int64_t units);
+/* Whether the gradient of its weights is a product in bfloat16. */
+bool recurrent_uses_bfloat16(const struct backend_program *program, int64_t units);
+
 /* Where the tensor begins. */
 static inline void *program_address(const struct backend_program *program, int32_t tensor)
 {

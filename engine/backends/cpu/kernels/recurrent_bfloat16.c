@@ -16,15 +16,23 @@ static void pack_pairs(const float *even, const float *odd, int64_t units, uint1
     }
 }
 
-/* Weights [gates H, H] of the units of a gate, whose numbers of the depth lie side by side. */
+/* Weights of the units of a gate, whose numbers of the depth lie side by side: pairs of them are
+ * transposed, a tile at a time. `next`: numbers from one pair of the depth to the next. */
 static void pack_gate(const float *weights, int64_t units, int64_t hidden, uint16_t *packed,
                       int64_t next)
 {
-    for (int64_t u = 0; u < units; u++, packed += 2)
-        for (int64_t k = 0; k < hidden; k += 2) {
-            KERNEL_NAME(convert_bfloat16)
-            (weights + u * hidden + k, packed + k / 2 * next, minimum(2, hidden - k));
-        }
+    enum { DEPTH = 32 };
+
+    for (int64_t first = 0; first < hidden; first += DEPTH, packed += DEPTH / 2 * next) {
+        int64_t depth = minimum(DEPTH, hidden - first);
+        _Alignas(64) uint16_t rounded[AMX_LANES][DEPTH] = {0};
+
+        for (int64_t u = 0; u < units; u++)
+            KERNEL_NAME(convert_bfloat16)(weights + u * hidden + first, rounded[u], depth);
+        KERNEL_NAME(matrix_transpose_to)
+        ((const float *)(const void *)rounded, DEPTH / 2, AMX_LANES, (depth + 1) / 2,
+         (float *)(void *)packed, next / 2);
+    }
 }
 
 static void pack_forward_bfloat16(const float *weights, int64_t gates, int64_t hidden,
@@ -33,7 +41,6 @@ static void pack_forward_bfloat16(const float *weights, int64_t gates, int64_t h
     int64_t next = gates * 2 * AMX_LANES, unit = panel * AMX_LANES;
 
     packed += panel * ((hidden + 1) / 2) * next;
-    memset(packed, 0, (size_t)((hidden + 1) / 2 * next) * sizeof *packed);
     for (int64_t gate = 0; gate < gates; gate++)
         pack_gate(weights + (gate * hidden + unit) * hidden, minimum(AMX_LANES, hidden - unit),
                   hidden, packed + gate * 2 * AMX_LANES, next);

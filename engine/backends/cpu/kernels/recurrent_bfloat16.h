@@ -4,6 +4,7 @@
 
 #include "engine/backends/cpu/kernels/amx_product.h"
 #include "engine/backends/cpu/kernels/recurrent_product.h"
+#include "engine/backends/cpu/kernels/tiles_vector.h"
 
 #include <string.h>
 
@@ -20,8 +21,11 @@ static inline void round_units(const struct recurrent_bfloat16 *bfloat16, int64_
                                int64_t depth, const float *from, int64_t unit, int64_t units)
 {
     uint16_t *to = bfloat16->after + row * bfloat16->row;
+    int64_t u = unit;
 
-    KERNEL_NAME(convert_bfloat16)(from + unit, to + unit, units);
+    for (; u + LANES <= unit + units; u += LANES)
+        store_halves(to + u, load_floats(from + u));
+    KERNEL_NAME(convert_bfloat16)(from + u, to + u, unit + units - u);
     if (unit + units == depth && depth % 2)
         to[depth] = 0;
 }

@@ -12,7 +12,7 @@ void KERNEL_NAME(recurrent_pack_input)(const float *weights, int64_t gates, int6
         pack_panel(weights, gates, hidden, depth, panel, packed);
 }
 
-/* Copies pairs of numbers. */
+/* Transposes pairs of numbers, which have the size of a float. */
 static void pack_panel_bfloat16(const uint16_t *weights, int64_t gates, int64_t hidden,
                                 int64_t depth, int64_t panel, uint16_t *packed)
 {
@@ -23,13 +23,9 @@ static void pack_panel_bfloat16(const uint16_t *weights, int64_t gates, int64_t 
     if (units < AMX_LANES)
         memset(packed, 0, (size_t)(depth / 2 * next) * sizeof *packed);
     for (int64_t gate = 0; gate < gates; gate++)
-        for (int64_t u = 0; u < units; u++) {
-            const uint16_t *from = weights + (gate * hidden + unit + u) * depth;
-            uint16_t *to = packed + (gate * AMX_LANES + u) * 2;
-
-            for (int64_t k = 0; k < depth; k += 2, from += 2, to += next)
-                memcpy(to, from, 2 * sizeof *to);
-        }
+        KERNEL_NAME(matrix_transpose_to)
+    ((const float *)(const void *)(weights + (gate * hidden + unit) * depth), depth / 2, units,
+     depth / 2, (float *)(void *)(packed + gate * 2 * AMX_LANES), next / 2);
 }
 
 void KERNEL_NAME(recurrent_pack_input_bfloat16)(const uint16_t *weights, int64_t gates,
