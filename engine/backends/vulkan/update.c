@@ -90,14 +90,6 @@ static int record_factor(struct recorder *recorder, struct error *error)
     return r;
 }
 
-static bool is_first_update(const struct graph *graph, int32_t index)
-{
-    while (index-- > 0)
-        if (graph->nodes[index].op == OP_OPTIMIZER)
-            return false;
-    return true;
-}
-
 uint32_t update_rounding(const struct graph *graph)
 {
     return !graph->rounds_parameters                ? ROUNDING_NONE
@@ -135,7 +127,7 @@ int update_run(struct recorder *recorder, int32_t index, struct error *error)
 
     for (int i = 0; i < 3 && i + 2 < node->input_count; i++)
         push.state[i] = program_address(program, node->input[i + 2]);
-    if (summed && is_first_update(graph, index))
+    if (summed && graph_update_is_first(graph, index))
         r = record_factor(recorder, error);
     if (r == 0 && graph_node_updates_whole(graph, node))
         return update_whole_run(recorder, index, error);

@@ -12,8 +12,6 @@
 #include "engine/backends/vulkan/product.h"
 #include "engine/graph/optimizer.h"
 
-#include <math.h>
-
 /* Jordan et al. 2024, https://kellerjordan.github.io/posts/muon/ */
 static const float quintic_a = 3.4445f, quintic_b = -4.7750f, quintic_c = 2.0315f;
 
@@ -146,13 +144,6 @@ static int iterate(struct recorder *recorder, const struct muon *muon, VkDeviceA
     return r;
 }
 
-static double rate_scale(const struct muon *muon, const struct optimizer_config *config)
-{
-    double rows = (double)muon->rows, columns = (double)muon->columns;
-
-    return config->match_adamw ? 0.2 * sqrt(fmax(rows, columns)) : sqrt(fmax(1, rows / columns));
-}
-
 static int run_muon(struct recorder *recorder, int32_t index, struct error *error)
 {
     const struct backend_program *program = recorder->program;
@@ -178,7 +169,8 @@ static int run_muon(struct recorder *recorder, int32_t index, struct error *erro
     for (int i = 0; r == 0 && i < config->iterations; i++)
         r = iterate(recorder, &muon, x[i % 2], x[(i + 1) % 2], gram, error);
     push.other = x[config->iterations % 2];
-    push.setting = (float)rate_scale(&muon, config);
+    push.setting =
+        (float)optimizer_muon_rate_scale(config, (double)muon.rows, (double)muon.columns);
     return r < 0 ? r
                  : launch_part(recorder, SHADER_muon, MUON_STEP, &push,
                                record_groups(push.count, WORKGROUP), error);
