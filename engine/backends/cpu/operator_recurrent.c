@@ -154,18 +154,18 @@ struct share {
  * fewer than four of them wait for the weights. A barrier takes as long as the products of a number
  * of rows and weights. Both were measured on two Zen 5 cores with layers of 32 to 1024 units. */
 enum { COST_ROWS = 6, COST_ROWS_MIN = 4, COST_BARRIER = 1000 };
-/* Products of integers, or of numbers in bfloat16, in the time of one of floats. */
-enum { COST_INT8 = 4, COST_BFLOAT16 = 8 };
+/* Products of integers, or of numbers in bfloat16, in the time of one of floats. A tile of AMX takes
+ * about as long with one row as with all of them: its weights are to be read. */
+enum { COST_INT8 = 4, COST_BFLOAT16 = 12 };
 
 static int64_t product_cost(const struct recurrent_state *state, int64_t rows, int64_t panels)
 {
+    int64_t weights = panels * (state->backward ? state->gates : 1) * state->hidden;
     int64_t least = (rows + COST_ROWS - 1) / COST_ROWS * COST_ROWS_MIN;
 
-    return (rows > least ? rows : least) * panels * (state->backward ? state->gates : 1) *
-           state->hidden /
-           (state->int8       ? COST_INT8
-            : state->bfloat16 ? COST_BFLOAT16
-                              : 1);
+    if (state->bfloat16)
+        return (rows + AMX_ROWS - 1) / AMX_ROWS * AMX_ROWS * weights / COST_BFLOAT16;
+    return (rows > least ? rows : least) * weights / (state->int8 ? COST_INT8 : 1);
 }
 
 /* Whether threads that share the units are faster than threads that share the rows. */
