@@ -19,6 +19,8 @@ const struct onnx_node *onnx_only_reader(const struct onnx_import *import,
     if (output < 0 || model->readers[output] != 1 || model->reader[output] < 0)
         return NULL;
     reader = &model->nodes[model->reader[output]];
+    if (!onnx_node_is_standard(reader))
+        return NULL;
     return !operator|| strcmp(reader->proto->op_type, operator) == 0 ? reader : NULL;
 }
 
@@ -311,7 +313,8 @@ bool onnx_attention_absorb(struct onnx_import *import)
     int64_t steps;
     int32_t tensor;
 
-    if (rank < 3 || value[1].rank != rank)
+    if (rank < 3 || value[1].rank != rank || value[0].extent[rank - 2] >= ONNX_BATCH ||
+        value[0].extent[rank - 1] >= ONNX_BATCH)
         return false;
     keys_turn(&value[1]);
     steps = value[0].extent[rank - 2];
@@ -500,6 +503,6 @@ static int append_attention(struct onnx_import *import)
 }
 
 const struct onnx_operator_entry onnx_attention_operators[] = {
-    {"Attention", append_attention, true},
-    {NULL, NULL, false},
+    {"Attention", append_attention, 7, ONNX_TAKES_PENDING | ONNX_TAKES_CONSTANT},
+    {NULL, NULL, 0, 0},
 };

@@ -231,7 +231,7 @@ static int scatter(struct onnx_import *import)
     struct onnx_value shape = *onnx_input(import, 0), keeps, adds, value;
     char text[8];
     const char *reduction = onnx_attribute_text(import, "reduction", "none", text, sizeof text);
-    int64_t row = 1, count;
+    int64_t row = 1, count, wanted;
     void *kept, *added;
     int axes;
 
@@ -243,9 +243,10 @@ static int scatter(struct onnx_import *import)
     if (axes < 1)
         return import->error.code;
     for (int r = axes; r < shape.rank; r++)
-        row *= shape.extent[r];
+        row *= shape.extent[r]; /* a shape fits */
     count = onnx_value_elements(index) / axes;
-    if (row < 1 || onnx_value_elements(updates) != count * row)
+    if (row < 1 || __builtin_mul_overflow(count, row, &wanted) ||
+        onnx_value_elements(updates) != wanted)
         return onnx_fail(import, "its updates are not as many as its indices want");
     keeps = onnx_constant_new(import, ONNX_FLOAT, shape.rank, shape.extent, &kept);
     adds = onnx_constant_new(import, ONNX_FLOAT, shape.rank, shape.extent, &added);
@@ -298,7 +299,9 @@ static int alone_product(struct onnx_import *import)
                        (i == 0 || onnx_input(import, 0)->kind != ONNX_TENSOR)) ||
                       value->rank > 2;
 
-        if (value->rank - value->alone < 1 || (tensor && !input_replace(import, i)))
+        if (value->rank - value->alone < 1)
+            return onnx_fail(import, "an operand is a single number");
+        if (tensor && !input_replace(import, i))
             return import->error.code;
         vector[i] = onnx_input(import, i)->rank - onnx_input(import, i)->alone == 1;
         if (vector[i] && !matrix_of(import, i, i == 1))
@@ -524,7 +527,9 @@ int onnx_computed_prepare(struct onnx_import *import, bool *done)
     int count = import->node->input_count;
 
     *done = false;
-    for (int i = 0; i < count && count <= ONNX_REPLACED_MAX; i++) {
+    if (!onnx_node_is_standard(import->node))
+        return 0;
+    for (int i = 0; i < count; i++) {
         const struct onnx_value *value = onnx_input(import, i);
 
         alone |= value->alone;
@@ -532,6 +537,9 @@ int onnx_computed_prepare(struct onnx_import *import, bool *done)
         trains |= onnx_value_trains(value);
         repeats |= repeats_over_batch(value);
     }
+    if (count > ONNX_REPLACED_MAX && (alone || repeats))
+        return onnx_missing(import, "of more than %d inputs, some of which are computed",
+                            (int)ONNX_REPLACED_MAX);
     if (samples && !alone && trains)
         alone = turned_replace(import);
     if (alone)

@@ -32,12 +32,18 @@ struct onnx_value onnx_constant_new(struct onnx_import *import, enum onnx_type t
     *numbers = NULL;
     for (int r = 0; r < rank; r++) {
         made.extent[r] = extent[r];
-        if (extent[r] < 0 || extent[r] > ONNX_COMPUTED_MAX ||
+        if (!onnx_shape_fits(rank, extent) || extent[r] > ONNX_COMPUTED_MAX ||
             (made.store.count *= extent[r]) > ONNX_COMPUTED_MAX) {
             onnx_fail(import, "a constant of more than %d numbers would have to be computed",
                       ONNX_COMPUTED_MAX);
             return value;
         }
+    }
+    import->computed += made.store.count;
+    if (import->computed > ONNX_ALL_COMPUTED_MAX) {
+        onnx_fail(import, "constants of more than %lld numbers would have to be computed together",
+                  (long long)ONNX_ALL_COMPUTED_MAX);
+        return value;
     }
     *numbers = onnx_allocate(import, (size_t)made.store.count + 1, sizeof(int64_t));
     if (!store || !*numbers)
@@ -294,6 +300,14 @@ int onnx_constant_join(struct onnx_import *import, struct onnx_value *value)
 int onnx_constant_slice(struct onnx_import *import, struct onnx_value *value, int axis,
                         int64_t first, int64_t count, int64_t step)
 {
+    int64_t extent = value->extent[axis], last;
+
+    /* what is read later is within the constant because each view of it is */
+    if (count < 0 || __builtin_mul_overflow(count - (count > 0), step, &last) ||
+        __builtin_add_overflow(first, last, &last) ||
+        (count > 0 && (first < 0 || first >= extent || last < 0 || last >= extent)))
+        return onnx_fail(import, "a part of axis %d ends beyond its %lld numbers", axis,
+                         (long long)extent);
     if (value->part_count && axis == value->part_axis && step == 1 && count > 0)
         return parts_slice(import, value, first, count);
     if (value->part_count && axis != value->part_axis && count > 0) {
@@ -308,7 +322,8 @@ int onnx_constant_slice(struct onnx_import *import, struct onnx_value *value, in
         return import->error.code;
     if (count > 0)
         value->offset += first * value->stride[axis];
-    value->stride[axis] *= step;
+    if (count > 1) /* else the stride does not matter, and might grow without end */
+        value->stride[axis] *= step;
     value->extent[axis] = count;
     return 0;
 }

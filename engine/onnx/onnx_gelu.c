@@ -82,6 +82,7 @@ static bool absorb_gelu(struct onnx_import *import)
     x.factor = 0;
     if (onnx_resolve(import, &x))
         return true;
+    *onnx_output(import, 0) = x; /* its shape may be asked for */
     x.tensor = graph_activation(import->graph, x.tensor, import->node->name, ACTIVATION_GELU);
     x.factor = 2 * outer * factor;
     onnx_absorb(import, sum, &x);
@@ -103,7 +104,7 @@ static int append_erf(struct onnx_import *import)
 }
 
 const struct onnx_operator_entry onnx_gelu_operators[] = {
-    {"Gelu", append_gelu, false},
-    {"Erf", append_erf, true},
-    {NULL, NULL, false},
+    {"Gelu", append_gelu, 1, 0},
+    {"Erf", append_erf, 1, ONNX_TAKES_PENDING},
+    {NULL, NULL, 0, 0},
 };

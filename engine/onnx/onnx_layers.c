@@ -98,6 +98,10 @@ static int append_gemm(struct onnx_import *import)
     const struct onnx_value *bias = onnx_input(import, 2);
     int code;
 
+    /* [N] or [1, N]: another shape repeats along the rows, or is of the samples */
+    if (bias->kind != ONNX_ABSENT && bias->rank &&
+        bias->extent[bias->rank - 1] != onnx_value_elements(bias))
+        return onnx_missing(import, "with a bias for each row");
     if (x.kind != ONNX_TENSOR || weight.kind != ONNX_CONSTANT || x.rank - import->alone != 2 ||
         weight.rank != 2 || onnx_attribute_int(import, "transA", 0) ||
         onnx_attribute_float(import, "alpha", 1) != 1 ||
@@ -206,6 +210,7 @@ static bool is_matrix(struct onnx_import *import, struct onnx_value *weight)
     int last = weight->rank - 1;
 
     if (weight->kind != ONNX_CONSTANT || weight->rank < 2 ||
+        !onnx_shape_fits(2, weight->extent + last - 1) ||
         onnx_value_elements(weight) != weight->extent[last] * weight->extent[last - 1])
         return false;
     return weight->rank == 2 ||
@@ -285,7 +290,7 @@ int onnx_embed(struct onnx_import *import, const struct onnx_value *weight,
 }
 
 const struct onnx_operator_entry onnx_layer_operators[] = {
-    {"Gemm", append_gemm, false},
-    {"MatMul", append_mat_mul, true},
-    {NULL, NULL, false},
+    {"Gemm", append_gemm, 3, ONNX_TAKES_CONSTANT},
+    {"MatMul", append_mat_mul, 2, ONNX_TAKES_PENDING | ONNX_TAKES_CONSTANT},
+    {NULL, NULL, 0, 0},
 };

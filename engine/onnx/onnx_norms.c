@@ -237,10 +237,10 @@ static int append_group_norm(struct onnx_import *import)
 }
 
 const struct onnx_operator_entry onnx_norm_operators[] = {
-    {"InstanceNormalization", append_instance_norm, false},
-    {"GroupNormalization", append_group_norm, false},
-    {"BatchNormalization", append_batch_norm, false},
-    {"LayerNormalization", append_layer_norm, false},
-    {"RMSNormalization", append_rms_norm, false},
-    {NULL, NULL, false},
+    {"InstanceNormalization", append_instance_norm, 3, 0},
+    {"GroupNormalization", append_group_norm, 3, 0},
+    {"BatchNormalization", append_batch_norm, 5, 0},
+    {"LayerNormalization", append_layer_norm, 3, 0},
+    {"RMSNormalization", append_rms_norm, 2, 0},
+    {NULL, NULL, 0, 0},
 };

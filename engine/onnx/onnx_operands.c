@@ -417,7 +417,13 @@ static int append_neg(struct onnx_import *import)
 }
 
 const struct onnx_operator_entry onnx_operand_operators[] = {
-    {"Add", append_binary, true},  {"Sub", append_binary, true},  {"Mul", append_binary, true},
-    {"Div", append_binary, true},  {"Pow", append_pow, true},     {"Neg", append_neg, true},
-    {"Max", append_extreme, true}, {"Min", append_extreme, true}, {NULL, NULL, false},
+    {"Add", append_binary, 2, ONNX_TAKES_PENDING | ONNX_TAKES_CONSTANT},
+    {"Sub", append_binary, 2, ONNX_TAKES_PENDING | ONNX_TAKES_CONSTANT},
+    {"Mul", append_binary, 2, ONNX_TAKES_PENDING | ONNX_TAKES_CONSTANT},
+    {"Div", append_binary, 2, ONNX_TAKES_PENDING | ONNX_TAKES_CONSTANT},
+    {"Pow", append_pow, 2, ONNX_TAKES_PENDING | ONNX_TAKES_CONSTANT},
+    {"Neg", append_neg, 1, ONNX_TAKES_PENDING},
+    {"Max", append_extreme, ONNX_ANY_NUMBER, ONNX_TAKES_PENDING | ONNX_TAKES_CONSTANT},
+    {"Min", append_extreme, ONNX_ANY_NUMBER, ONNX_TAKES_PENDING | ONNX_TAKES_CONSTANT},
+    {NULL, NULL, 0, 0},
 };

@@ -467,7 +467,10 @@ static int append_gather_nd(struct onnx_import *import)
 }
 
 const struct onnx_operator_entry onnx_take_operators[] = {
-    {"Slice", append_slice, true},        {"Pad", append_pad, false},
-    {"Gather", append_gather, true},      {"Expand", append_expand, true},
-    {"GatherND", append_gather_nd, true}, {NULL, NULL, false},
+    {"Slice", append_slice, 5, ONNX_TAKES_PENDING},
+    {"Pad", append_pad, 4, 0},
+    {"Gather", append_gather, 2, ONNX_TAKES_PENDING | ONNX_TAKES_CONSTANT},
+    {"Expand", append_expand, 2, ONNX_TAKES_PENDING},
+    {"GatherND", append_gather_nd, 2, ONNX_TAKES_PENDING | ONNX_TAKES_CONSTANT},
+    {NULL, NULL, 0, 0},
 };

@@ -30,10 +30,14 @@ struct onnx_layer_name onnx_layer_name(const struct onnx_import *import, const c
 /* The tensor with another shape of its samples. */
 int32_t onnx_reshaped(struct onnx_import *import, int32_t tensor, int rank, const int64_t *sample)
 {
-    const struct graph_shape *shape = &import->graph->tensors[tensor].shape;
+    const struct graph_shape *shape;
     int64_t extent[GRAPH_RANK_MAX]; /* a copy: `sample` may be of a tensor, and nodes move those */
-    bool same = shape->rank == rank + 1;
+    bool same;
 
+    if (tensor < 0)
+        return tensor;
+    shape = &import->graph->tensors[tensor].shape;
+    same = shape->rank == rank + 1;
     for (int r = 0; r < rank && same; r++)
         same = shape->extent[r + 1] == sample[r];
     if (same)

@@ -28,7 +28,7 @@ struct made_model {
     Onnx__Dimension dimension[MADE_RANK_MAX], *dimensions[MADE_RANK_MAX];
     Onnx__Node node[MADE_NODES_MAX], *nodes[MADE_NODES_MAX];
     Onnx__Tensor constant[MADE_CONSTANTS_MAX], *constants[MADE_CONSTANTS_MAX];
-    char *inputs[MADE_NODES_MAX][MADE_NAMES_MAX], *outputs[MADE_NODES_MAX][1];
+    char *inputs[MADE_NODES_MAX][MADE_NAMES_MAX], *outputs[MADE_NODES_MAX][2];
     Onnx__Attribute attribute[MADE_NODES_MAX][MADE_ATTRIBUTES_MAX],
         *attributes[MADE_NODES_MAX][MADE_ATTRIBUTES_MAX];
     int rank;

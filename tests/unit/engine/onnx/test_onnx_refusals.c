@@ -145,7 +145,229 @@ static void an_input_too_many_is_refused(void **state)
     made_floats(&made, "w", 2, matrix, weights, 12);
     made_node(&made, "Transpose", "t", "w", "x", NULL);
     made_node(&made, "MatMul", "y", "x", "t", NULL);
-    made_refuse(&made, "its first input is a constant");
+    made_refuse(&made, "it has 2 inputs, and its operator 1");
+}
+
+static void a_list_is_no_operand(void **state)
+{
+    static const int64_t halves[] = {2, 2}, two = 2;
+    static const float numbers[] = {1, 2, 3, 4};
+    struct made_model made;
+
+    (void)state;
+    for (int alone = 0; alone < 2; alone++) {
+        made_begin(&made, 3, image);
+        made_integers(&made, "halves", halves, &two);
+        made_floats(&made, "p", 1, (const int64_t[]){4}, numbers, 4);
+        made_int(&made, made_node(&made, "SplitToSequence", "list", "x", "halves", NULL), "axis",
+                 2);
+        made_node(&made, "Exp", "e", "p", NULL);
+        made_node(&made, "Add", "y", "list", alone ? "e" : "p", NULL);
+        made_refuse(&made, "of a list of tensors");
+    }
+}
+
+static void an_axis_is_cut_once(void **state)
+{
+    static const int64_t numbers[6] = {1, 2, 3, 4, 5, 6}, starts[] = {5, 5}, ends[] = {6, 6},
+                         axes[] = {0, 0}, six = 6, two = 2;
+    struct made_model made;
+
+    (void)state;
+    made_begin(&made, 3, image);
+    made_integers(&made, "numbers", numbers, &six);
+    made_integers(&made, "starts", starts, &two);
+    made_integers(&made, "ends", ends, &two);
+    made_integers(&made, "axes", axes, &two);
+    made_node(&made, "Slice", "part", "numbers", "starts", "ends", "axes", NULL);
+    made_int(&made, made_node(&made, "Cast", "factor", "part", NULL), "to", MADE_FLOAT);
+    made_node(&made, "Mul", "y", "x", "factor", NULL);
+    made_refuse(&made, "it names an axis twice");
+}
+
+/* Steps along an axis of one number, over and over, reach no farther. */
+static void steps_that_take_one_number_add_up_to_none(void **state)
+{
+    static const int64_t numbers[1] = {3}, zero = 0, most = INT64_MAX, one = 1, step = INT32_MAX;
+    float x[MADE_BATCH * 16] = {1}, y[MADE_BATCH * MADE_SAMPLE_MAX];
+    const char *names[6] = {"numbers", "a", "b", "c", "d", "e"};
+    struct made_model made;
+
+    (void)state;
+    made_begin(&made, 3, image);
+    made_integers(&made, "numbers", numbers, &one);
+    made_integers(&made, "start", &zero, &one);
+    made_integers(&made, "end", &most, &one);
+    made_integers(&made, "axis", &zero, &one);
+    made_integers(&made, "step", &step, &one);
+    for (int i = 0; i < 5; i++)
+        made_node(&made, "Slice", names[i + 1], names[i], "start", "end", "axis", "step", NULL);
+    made_int(&made, made_node(&made, "Cast", "factor", "e", NULL), "to", MADE_FLOAT);
+    made_node(&made, "Mul", "y", "x", "factor", NULL);
+    made_compute(&made, x, y);
+    assert_true(y[0] == 3);
+}
+
+/* Axes of no number hide others whose product cannot be counted. */
+static void shapes_that_cannot_be_counted_are_refused(void **state)
+{
+    static const int64_t shape[] = {0, 1LL << 62, 1LL << 62}, three = 3, none = 0, one = 1;
+    static const char *const makers[] = {"Expand", "Reshape", "ConstantOfShape"};
+    static const float half = 0.5f;
+    struct made_model made;
+
+    (void)state;
+    for (int k = 0; k < 3; k++) {
+        int node;
+
+        made_begin(&made, 3, image);
+        made_integers(&made, "shape", shape, &three);
+        made_floats(&made, "half", 1, k == 1 ? &none : &one, &half, k != 1);
+        node = k == 2 ? made_node(&made, makers[k], "w", "shape", NULL)
+                      : made_node(&made, makers[k], "w", "half", "shape", NULL);
+        made_int(&made, node, "allowzero", 1);
+        made_int(&made, made_node(&made, "Gather", "g", "w", "shape", NULL), "axis", 0);
+        made_node(&made, "Mul", "y", "x", "g", NULL);
+        made_refuse(&made, k == 1 ? "the new shape" : "such a shape is impossible");
+    }
+}
+
+static void a_flattened_batch_is_counted(void **state)
+{
+    static const int64_t wide[3] = {256, 256, 256};
+    struct made_model made;
+
+    (void)state;
+    made_begin(&made, 3, wide);
+    made_int(&made, made_node(&made, "Flatten", "y", "x", NULL), "axis", 0);
+    made_refuse(&made, "too many numbers");
+}
+
+static void endless_constants_are_refused(void **state)
+{
+    static const int64_t zero = 0, one = 1, many = 1 << 26;
+    static const char *const names[6] = {"a", "b", "c", "d", "e", "f"};
+    struct made_model made;
+
+    (void)state;
+    made_begin(&made, 3, image);
+    made_integers(&made, "zero", &zero, &one);
+    made_integers(&made, "one", &one, &one);
+    made_integers(&made, "many", &many, &one);
+    made_node(&made, "Range", "a", "zero", "many", "one", NULL);
+    for (int i = 1; i < 6; i++)
+        made_node(&made, "Range", names[i], "zero", "many", "one", NULL);
+    made_node(&made, "Relu", "y", "x", NULL);
+    made_refuse(&made, "would have to be computed together");
+}
+
+static void a_bias_of_samples_is_refused(void **state)
+{
+    static const float weights[1] = {1};
+    struct made_model made;
+
+    (void)state;
+    made_begin(&made, 3, image);
+    made_floats(&made, "w", 4, (const int64_t[]){1, 1, 1, 1}, weights, 1);
+    made_node(&made, "Conv", "y", "x", "w", "x", NULL);
+    made_refuse(&made, "its weights must be constant");
+}
+
+/* A bias of a number for each row is none of a number for each column. */
+static void a_bias_of_rows_is_refused(void **state)
+{
+    static const int64_t two = 2, matrix[] = {2, 2}, column[] = {2, 1};
+    static const float weights[] = {1, 2, 3, 4}, bias[] = {1, 5};
+    struct made_model made;
+
+    (void)state;
+    made_begin(&made, 1, &two);
+    made_floats(&made, "w", 2, matrix, weights, 4);
+    made_floats(&made, "b", 2, column, bias, 2);
+    made_node(&made, "Gemm", "y", "x", "w", "b", NULL);
+    made_refuse(&made, "a bias for each row");
+}
+
+static void recurrent_layers_have_the_directions_of_their_weights(void **state)
+{
+    static const int64_t shape[] = {3, 1}, w[] = {0, 2, 1}, r[] = {0, 2, 2}, b[] = {0, 4};
+    static const int64_t w1[] = {1, 2, 1}, r1[] = {1, 2, 2}, b1[] = {1, 4};
+    static const float numbers[4] = {1, 1, 1, 1};
+    struct made_model made;
+    int node;
+
+    (void)state;
+    for (int given = 0; given < 2; given++) {
+        made_begin(&made, 2, shape);
+        made_floats(&made, "w", 3, given ? w1 : w, numbers, given ? 2 : 0);
+        made_floats(&made, "r", 3, given ? r1 : r, numbers, given ? 4 : 0);
+        made_floats(&made, "b", 2, given ? b1 : b, numbers, given ? 4 : 0);
+        node = made_node(&made, "RNN", "y", "x", "w", "r", "b", NULL);
+        made_int(&made, node, "layout", 1);
+        made_text(&made, node, "direction", given ? "bidirectional" : "forward");
+        made_refuse(&made, given ? "have 1 directions, not 2" : "have 0 directions, not 1");
+    }
+}
+
+/* What no node has given is no input that was left out. */
+static void a_product_of_a_single_number_is_refused(void **state)
+{
+    static const int64_t two = 2;
+    static const float numbers[] = {1, 2};
+    struct made_model made;
+
+    (void)state;
+    made_begin(&made, 1, &two);
+    made_floats(&made, "p", 1, &two, numbers, 2);
+    made_int(&made, made_node(&made, "ReduceSum", "sum", "p", NULL), "keepdims", 0);
+    made_node(&made, "MatMul", "m", "sum", "p", NULL);
+    made_node(&made, "Clip", "y", "x", "m", NULL);
+    made_refuse(&made, "a single number");
+}
+
+static void outputs_that_no_node_gives_are_missing(void **state)
+{
+    static const int64_t one = 1;
+    static const float number[] = {1};
+    struct made_model made;
+
+    (void)state;
+    made_begin(&made, 3, image);
+    made_floats(&made, "n", 1, &one, number, 1);
+    for (int i = 0; i < 5; i++)
+        made_floats(&made, (const char *[]){"w", "b", "m", "v", "u"}[i], 1, &one, number, 1);
+    made_node(&made, "BatchNormalization", "bn", "x", "w", "b", "m", "v", NULL);
+    made.outputs[0][1] = (char *)"mean";
+    made.node[0].n_output = 2;
+    made_node(&made, "Clip", "y", "bn", "mean", NULL);
+    made_refuse(&made, "whose output 1 is read");
+}
+
+static void operators_of_other_domains_are_others(void **state)
+{
+    static const int64_t two = 2, matrix[] = {2, 2};
+    static const float weights[] = {1, 2, 3, 4}, bias[] = {1, 1};
+    struct made_model made;
+
+    (void)state;
+    made_begin(&made, 1, &two);
+    made_floats(&made, "w", 2, matrix, weights, 4);
+    made_floats(&made, "b", 1, &two, bias, 2);
+    made_node(&made, "MatMul", "m", "x", "w", NULL);
+    made.node[made_node(&made, "Add", "y", "m", "b", NULL)].domain = (char *)"com.example";
+    made_refuse(&made, "Add (node y)");
+}
+
+static void equations_are_not_cut(void **state)
+{
+    static const int64_t shape[] = {2, 2};
+    struct made_model made;
+
+    (void)state;
+    made_begin(&made, 2, shape);
+    made_text(&made, made_node(&made, "Einsum", "y", "x", "x", NULL), "equation",
+              "bxz,bxz->b                                                      xz");
+    made_refuse(&made, "other than a product");
 }
 
 int main(int argument_count, char **arguments)
@@ -159,6 +381,19 @@ int main(int argument_count, char **arguments)
         cmocka_unit_test(windows_are_checked),
         cmocka_unit_test(the_batch_is_no_number),
         cmocka_unit_test(a_bias_with_more_axes_stays_a_sum),
+        cmocka_unit_test(a_list_is_no_operand),
+        cmocka_unit_test(an_axis_is_cut_once),
+        cmocka_unit_test(steps_that_take_one_number_add_up_to_none),
+        cmocka_unit_test(shapes_that_cannot_be_counted_are_refused),
+        cmocka_unit_test(a_flattened_batch_is_counted),
+        cmocka_unit_test(endless_constants_are_refused),
+        cmocka_unit_test(a_bias_of_samples_is_refused),
+        cmocka_unit_test(a_bias_of_rows_is_refused),
+        cmocka_unit_test(recurrent_layers_have_the_directions_of_their_weights),
+        cmocka_unit_test(a_product_of_a_single_number_is_refused),
+        cmocka_unit_test(outputs_that_no_node_gives_are_missing),
+        cmocka_unit_test(operators_of_other_domains_are_others),
+        cmocka_unit_test(equations_are_not_cut),
     };
 
     if (argument_count > 1)
