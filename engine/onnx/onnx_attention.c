@@ -373,19 +373,23 @@ static struct onnx_value mask_of(struct onnx_import *import, const struct onnx_v
     struct onnx_value result = *mask;
     void *numbers;
 
+    if (!causal && mask->rank > 4) {
+        result.kind = ONNX_UNKNOWN;
+        return result;
+    }
     if (!causal) {
         for (int r = 0; r < mask->rank; r++)
             extent[r + 5 - mask->rank] = mask->extent[r];
         if (mask->rank > 2) {
             extent[0] = mask->rank > 3 ? extent[1] : 1;
+            if (extent[2] != 1 && extent[2] != scores->extent[1] * scores->extent[2])
+                result.kind = ONNX_UNKNOWN;
             extent[1] = extent[2] > 1 ? scores->extent[1] : 1;
             extent[2] /= extent[1];
-            if (extent[2] != 1 && extent[1] * extent[2] != scores->extent[1] * scores->extent[2])
-                result.kind = ONNX_UNKNOWN;
         }
         if (mask->type == ONNX_BOOL && result.kind != ONNX_UNKNOWN)
             result = onnx_mask_numbers(import, mask, 0, hidden);
-        if (mask->rank > 4 || result.kind == ONNX_UNKNOWN || import->error.code ||
+        if (result.kind == ONNX_UNKNOWN || import->error.code ||
             extent[0] * extent[1] * extent[2] * extent[3] * extent[4] !=
                 onnx_value_elements(mask) ||
             onnx_constant_reshape(import, &result, 5, extent))

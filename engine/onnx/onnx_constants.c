@@ -1,5 +1,6 @@
 /* onnx_constants.c: constants of a model, which are views of the file's numbers where they can be;
  * see onnx_value.h. */
+#include "base/half.h"
 #include "engine/onnx/onnx_value.h"
 
 #include <errno.h>
@@ -76,17 +77,6 @@ int64_t onnx_value_elements(const struct onnx_value *value)
     return elements;
 }
 
-/* By arithmetic, because clang-tidy cannot read _Float16. */
-static float from_half(uint16_t half)
-{
-    int exponent = half >> 10 & 31, fraction = half & 1023;
-    float magnitude = exponent == 31  ? (fraction ? NAN : INFINITY)
-                      : exponent == 0 ? ldexpf((float)fraction, -24)
-                                      : ldexpf((float)(1024 + fraction), exponent - 25);
-
-    return half >> 15 ? -magnitude : magnitude;
-}
-
 static float from_bfloat16(uint16_t bits)
 {
     uint32_t wide = (uint32_t)bits << 16;
@@ -133,7 +123,7 @@ double onnx_store_number(const struct onnx_store *store, int64_t place)
     case ONNX_DOUBLE:
         return STORED(double);
     case ONNX_FLOAT16:
-        return (double)from_half(STORED(uint16_t));
+        return (double)half_to_float(STORED(uint16_t));
     case ONNX_BFLOAT16:
         return (double)from_bfloat16(STORED(uint16_t));
     default:

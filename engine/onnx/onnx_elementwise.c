@@ -24,8 +24,8 @@ static bool absorb_product(struct onnx_import *import)
     if (output < 0 || model->readers[output] != 1)
         return false;
     reader = &model->nodes[model->reader[output]];
-    if (strcmp(reader->proto->op_type, "Mul") != 0 || reader->input_count != 2 ||
-        reader->output_count != 1 ||
+    if (!onnx_node_is_standard(reader) || strcmp(reader->proto->op_type, "Mul") != 0 ||
+        reader->input_count != 2 || reader->output_count != 1 ||
         reader->input[reader->input[0] == output] != import->node->input[0])
         return false;
     import->absorbed[reader - model->nodes] = true;
@@ -60,6 +60,8 @@ static int append_activation(struct onnx_import *import)
                        {"Softplus", ACTIVATION_SOFTPLUS},   {"Swish", ACTIVATION_SILU}};
     const char *name = import->node->proto->op_type;
 
+    if (strcmp(name, "Swish") == 0 && onnx_attribute_float(import, "alpha", 1) != 1)
+        return onnx_missing(import, "with an alpha");
     for (size_t i = 0; i < sizeof activations / sizeof *activations; i++)
         if (strcmp(name, activations[i].name) == 0)
             return activate(import, activations[i].kind);

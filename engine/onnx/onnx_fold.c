@@ -406,6 +406,9 @@ static int fold_binary(struct onnx_import *import, int index)
 
     if (operands < 1 || operands > OPERANDS_MAX)
         return onnx_missing(import, "%d operands", operands);
+    if (operands != 2 && strcmp(binary[index].name, "Min") != 0 &&
+        strcmp(binary[index].name, "Max") != 0)
+        return onnx_fail(import, "it has not two operands");
     if (add_zero(import))
         return 0;
     for (int i = 0; i < operands; i++)

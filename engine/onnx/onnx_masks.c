@@ -11,14 +11,16 @@
 /* The value that casts and new axes make this one of. */
 static int32_t root_of(const struct onnx_import *import, int32_t value)
 {
-    for (int i = import->node_index; i-- > 0;) {
-        const struct onnx_node *node = &import->model->nodes[i];
+    const struct onnx_node *node;
+
+    while ((node = onnx_producer(import->model, value))) {
         const char *name = node->proto->op_type;
 
-        if (onnx_node_output(node, 0) == value && onnx_node_input(node, 0) >= 0 &&
-            (strcmp(name, "Cast") == 0 || strcmp(name, "Identity") == 0 ||
-             strcmp(name, "Unsqueeze") == 0))
-            value = node->input[0];
+        if (onnx_node_output(node, 0) != value || onnx_node_input(node, 0) < 0 ||
+            (strcmp(name, "Cast") != 0 && strcmp(name, "Identity") != 0 &&
+             strcmp(name, "Unsqueeze") != 0))
+            break;
+        value = node->input[0];
     }
     return value;
 }

@@ -90,7 +90,8 @@ struct onnx_model {
     int32_t value_count;
     /* per value: nodes that read its numbers, the model's outputs counted twice */
     int32_t *readers;
-    int32_t *reader; /* per value: the last node that reads it, -1: none */
+    int32_t *reader;   /* per value: the last node that reads it, -1: none */
+    int32_t *producer; /* per value: the node that gives it, -1: none */
     int32_t inputs[ONNX_ENDS_MAX], outputs[ONNX_ENDS_MAX];
     int input_count, output_count;
     struct onnx_interface interfaces[ONNX_ENDS_MAX]; /* what each input reads */
@@ -118,3 +119,5 @@ int onnx_tensor_read(struct onnx_model *model, const Onnx__Tensor *tensor,
 void onnx_externals_release(struct onnx_model *model);
 
 const Onnx__Attribute *onnx_attribute(const struct onnx_node *node, const char *name);
+/* The node that gives the value; NULL: none does. */
+const struct onnx_node *onnx_producer(const struct onnx_model *model, int32_t value);

@@ -115,19 +115,9 @@ static int group_norm(struct onnx_import *import, struct onnx_value *x, int64_t 
     return 0;
 }
 
-/* The node before the present one that gives the value; NULL: none does. */
-static const struct onnx_node *producer_of(const struct onnx_import *import, int32_t value)
-{
-    for (int i = 0; value >= 0 && i < import->model->node_count; i++)
-        for (int k = 0; k < import->model->nodes[i].output_count; k++)
-            if (import->model->nodes[i].output[k] == value)
-                return &import->model->nodes[i];
-    return NULL;
-}
-
 static bool is_operator(const struct onnx_node *node, const char *name)
 {
-    return node && strcmp(node->proto->op_type, name) == 0;
+    return node && onnx_node_is_standard(node) && strcmp(node->proto->op_type, name) == 0;
 }
 
 /* The constant of a number for each channel that `node` combines with the result of `before`, be it
@@ -142,7 +132,7 @@ static const struct onnx_value *channels_of(const struct onnx_import *import,
     bool shaped = false;
 
     while (value && value->kind != ONNX_CONSTANT) {
-        const struct onnx_node *shaper = producer_of(import, at);
+        const struct onnx_node *shaper = onnx_producer(import->model, at);
 
         if (!is_operator(shaper, "Unsqueeze") && !is_operator(shaper, "CastLike"))
             return NULL;
@@ -162,7 +152,7 @@ static const struct onnx_value *channels_of(const struct onnx_import *import,
 static bool restores(const struct onnx_import *import, const struct onnx_node *back,
                      const struct onnx_node *before, const struct onnx_value *x)
 {
-    const struct onnx_node *shape = producer_of(import, back->input[1]);
+    const struct onnx_node *shape = onnx_producer(import->model, back->input[1]);
     const struct onnx_value *extents = back->input[1] < 0 ? NULL : &import->values[back->input[1]];
 
     if (is_operator(shape, "Shape") && shape->input_count == 1)
@@ -179,7 +169,7 @@ static bool restores(const struct onnx_import *import, const struct onnx_node *b
  * were; then come weight and bias. Does the work of these nodes; returns whether they are such. */
 static bool absorb_group_norm(struct onnx_import *import)
 {
-    const struct onnx_node *before = producer_of(import, import->node->input[0]);
+    const struct onnx_node *before = onnx_producer(import->model, import->node->input[0]);
     const struct onnx_node *back = onnx_only_reader(import, import->node, "Reshape");
     const struct onnx_node *scale = back ? onnx_only_reader(import, back, "Mul") : NULL;
     const struct onnx_node *shift = scale ? onnx_only_reader(import, scale, "Add") : NULL;
@@ -204,7 +194,7 @@ static bool absorb_group_norm(struct onnx_import *import)
     onnx_absorb(import, back, &x);
     onnx_absorb(import, scale, &x);
     onnx_absorb(import, shift, &x);
-    *onnx_output(import, 0) = x;
+    *onnx_output(import, 0) = *onnx_input(import, 0); /* its shape may be asked for */
     return true;
 }
 

@@ -370,6 +370,48 @@ static void equations_are_not_cut(void **state)
     made_refuse(&made, "other than a product");
 }
 
+static void masks_have_the_axes_of_the_scores(void **state)
+{
+    static const int64_t heads[] = {2, 2, 2}, wide[] = {1, 1, 1, 1, 2, 2, 2, 2}, few[] = {3, 2, 2};
+    static const float numbers[16] = {0};
+    struct made_model made;
+
+    (void)state;
+    for (int k = 0; k < 2; k++) {
+        made_begin(&made, 3, heads);
+        made_floats(&made, "mask", k ? 3 : 8, k ? few : wide, numbers, k ? 12 : 16);
+        made_node(&made, "Attention", "y", "x", "x", "x", "mask", NULL);
+        made_refuse(&made, "a mask that does not fit the scores");
+    }
+}
+
+static void names_of_weights_are_no_others(void **state)
+{
+    static const int64_t two = 2;
+    static const float numbers[] = {3, 4};
+    struct made_model made;
+
+    (void)state;
+    made_begin(&made, 1, &two);
+    made_floats(&made, "r.output", 1, &two, numbers, 2);
+    made_node(&made, "Relu", "r", "x", NULL);
+    made_node(&made, "Mul", "y", "r", "r.output", NULL);
+    made_refuse(&made, "have the name of what a node gives");
+}
+
+static void factors_in_functions_are_known(void **state)
+{
+    struct made_model made;
+    Onnx__Attribute *alpha;
+
+    (void)state;
+    made_begin(&made, 3, image);
+    alpha = made_attribute(&made, made_node(&made, "Swish", "y", "x", NULL), "alpha");
+    alpha->has_f = true;
+    alpha->f = 2;
+    made_refuse(&made, "Swish (node y): with an alpha");
+}
+
 int main(int argument_count, char **arguments)
 {
     const struct CMUnitTest tests[] = {
@@ -394,6 +436,9 @@ int main(int argument_count, char **arguments)
         cmocka_unit_test(outputs_that_no_node_gives_are_missing),
         cmocka_unit_test(operators_of_other_domains_are_others),
         cmocka_unit_test(equations_are_not_cut),
+        cmocka_unit_test(masks_have_the_axes_of_the_scores),
+        cmocka_unit_test(names_of_weights_are_no_others),
+        cmocka_unit_test(factors_in_functions_are_known),
     };
 
     if (argument_count > 1)
