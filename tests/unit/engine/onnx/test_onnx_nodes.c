@@ -287,6 +287,25 @@ static void factors_of_images_are_float32(void **state)
     assert_int_equal(made_compute(&made, samples, y), MADE_BATCH * 7);
 }
 
+/* The convolution of one tap reads the samples where the host has them, in another shape. */
+static void convolutions_of_one_tap_read_samples(void **state)
+{
+    static const int64_t one = 1;
+    static const float weight = 3;
+    float y[MADE_BATCH * MADE_SAMPLE_MAX];
+    struct made_model made;
+
+    (void)state;
+    made_begin(&made, 1, &eight);
+    made_integers(&made, "axis", &one, &one);
+    made_floats(&made, "w", 3, (const int64_t[]){1, 1, 1}, &weight, 1);
+    made_node(&made, "Unsqueeze", "u", "x", "axis", NULL);
+    made_node(&made, "Conv", "y", "u", "w", NULL);
+    assert_int_equal(made_compute(&made, samples, y), MADE_BATCH * 8);
+    for (int i = 0; i < MADE_BATCH * 8; i++)
+        expect_near(y[i], 3 * (double)samples[i], 1e-6);
+}
+
 int main(int argument_count, char **arguments)
 {
     const struct CMUnitTest tests[] = {
@@ -300,6 +319,7 @@ int main(int argument_count, char **arguments)
         cmocka_unit_test(a_last_softmax_is_left_to_the_loss),
         cmocka_unit_test(reductions_of_no_axes_are_no_operation),
         cmocka_unit_test(factors_of_images_are_float32),
+        cmocka_unit_test(convolutions_of_one_tap_read_samples),
     };
 
     if (argument_count > 1)
