@@ -57,12 +57,19 @@ static bool inputs_are_known(struct onnx_import *import, const struct onnx_opera
 static bool has_samples(struct onnx_import *import, const struct onnx_operator_entry *entry)
 {
     enum onnx_value_kind kind = onnx_input(import, 0)->kind;
+    bool others = false;
 
     if (kind == ONNX_TENSOR || (kind == ONNX_SEQUENCE && entry->takes & ONNX_TAKES_LIST) ||
         (kind == ONNX_CONSTANT && entry->takes & ONNX_TAKES_CONSTANT))
         return true;
-    onnx_fail(import, kind == ONNX_CONSTANT ? "its first input is a constant and another one is not"
-                                            : "its first input is missing");
+    for (int i = 0; i < import->node->input_count; i++)
+        others |= onnx_input(import, i)->kind == ONNX_TENSOR;
+    if (kind == ONNX_CONSTANT && !others)
+        onnx_missing(import, "of constants");
+    else
+        onnx_fail(import, kind == ONNX_CONSTANT
+                              ? "its first input is a constant and another one is not"
+                              : "its first input is missing");
     return false;
 }
 

@@ -120,6 +120,28 @@ static bool is_operator(const struct onnx_node *node, const char *name)
     return node && onnx_node_is_standard(node) && strcmp(node->proto->op_type, name) == 0;
 }
 
+/* Whether an Unsqueeze puts one number of a vector on each channel of x: all axes behind the
+ * channels are new. */
+static bool spreads_channels(const struct onnx_import *import, const struct onnx_node *unsqueeze,
+                             const struct onnx_value *x)
+{
+    int32_t input = onnx_node_input(unsqueeze, 1);
+    const struct onnx_value *axes = input < 0 ? NULL : &import->values[input];
+    unsigned seen = 0;
+
+    if (!axes || axes->kind != ONNX_CONSTANT || onnx_value_elements(axes) != x->rank - 2)
+        return false;
+    for (int i = 0; i < x->rank - 2; i++) {
+        int64_t axis = onnx_integer(axes, i);
+
+        axis += axis < 0 ? x->rank - 1 : 0;
+        if (axis < 1 || axis > x->rank - 2)
+            return false;
+        seen |= 1u << axis;
+    }
+    return seen == (1u << (x->rank - 1)) - 2;
+}
+
 /* The constant of a number for each channel that `node` combines with the result of `before`, be it
  * behind nodes that shape it; NULL: it is no such. */
 static const struct onnx_value *channels_of(const struct onnx_import *import,
@@ -134,13 +156,15 @@ static const struct onnx_value *channels_of(const struct onnx_import *import,
     while (value && value->kind != ONNX_CONSTANT) {
         const struct onnx_node *shaper = onnx_producer(import->model, at);
 
-        if (!is_operator(shaper, "Unsqueeze") && !is_operator(shaper, "CastLike"))
+        if (is_operator(shaper, "Unsqueeze") ? shaped || !spreads_channels(import, shaper, x)
+                                             : !is_operator(shaper, "CastLike"))
             return NULL;
         shaped |= is_operator(shaper, "Unsqueeze");
         at = onnx_node_input(shaper, 0);
         value = at < 0 ? NULL : &import->values[at];
     }
-    if (!value || onnx_value_elements(value) != x->extent[1] || value->part_count)
+    if (!value || onnx_value_elements(value) != x->extent[1] || value->part_count ||
+        (shaped && value->rank != 1))
         return NULL;
     for (int r = 1; !shaped && r <= x->rank - 2; r++)
         if (value->rank < x->rank - 1 || value->extent[value->rank - r] != 1)

@@ -74,6 +74,8 @@ static int model_compute(const char *path, const char *samples, const char *outp
                     interface.sample_shape, interface.rank);
     if (x >= 0)
         result = onnx_build(model, true, graph, x, &y, error);
+    if (result == 0 && !graph->error.code)
+        graph->output = y;
     if (result == 0)
         result = graph_finish(graph, error);
     if (result == 0)

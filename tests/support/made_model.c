@@ -183,6 +183,8 @@ static int made_build(const struct made_model *made, struct onnx_model **model, 
         return result;
     x = graph_input(graph, TENSOR_FLOAT32, made->extent, made->rank);
     result = onnx_build(*model, true, graph, x, &y, error);
+    if (result == 0 && !graph->error.code)
+        graph->output = y;
     if (result == 0 && graph->error.code)
         result = error_set(error, graph->error.code, "%s", graph->error.text);
     return result;

@@ -306,6 +306,54 @@ static void convolutions_of_one_tap_read_samples(void **state)
         expect_near(y[i], 3 * (double)samples[i], 1e-6);
 }
 
+/* Of two numbers of a pixel, normalised to -1 and 1, a weight of each column is none of each
+ * channel, though there are as many. */
+static void weights_of_columns_are_none_of_channels(void **state)
+{
+    static const int64_t square[3] = {2, 1, 2}, groups[] = {0, 2, -1}, back[] = {-1, 2, 1, 2},
+                         axes[] = {0, 1}, two = 2, three = 3, four = 4;
+    static const float ones[] = {1, 1}, zeros[] = {0, 0}, weights[] = {2, 5}, biases[] = {0.5f, 0};
+    static const float x[MADE_BATCH * 4] = {-3, 3, 5, 9, 1, 2, 2, 7};
+    float y[MADE_BATCH * MADE_SAMPLE_MAX];
+    struct made_model made;
+
+    (void)state;
+    made_begin(&made, 3, square);
+    made_integers(&made, "groups", groups, &three);
+    made_integers(&made, "back", back, &four);
+    made_integers(&made, "axes", axes, &two);
+    made_floats(&made, "ones", 1, &two, ones, 2);
+    made_floats(&made, "zeros", 1, &two, zeros, 2);
+    made_floats(&made, "w", 1, &two, weights, 2);
+    made_floats(&made, "b", 1, &two, biases, 2);
+    made_node(&made, "Reshape", "r", "x", "groups", NULL);
+    made_node(&made, "InstanceNormalization", "n", "r", "ones", "zeros", NULL);
+    made_node(&made, "Reshape", "s", "n", "back", NULL);
+    made_node(&made, "Unsqueeze", "v", "w", "axes", NULL);
+    made_node(&made, "Mul", "m", "s", "v", NULL);
+    made_node(&made, "Unsqueeze", "c", "b", "axes", NULL);
+    made_node(&made, "Add", "y", "m", "c", NULL);
+    made_compute(&made, x, y);
+    for (int i = 0; i < MADE_BATCH * 4; i++)
+        expect_near(y[i], i % 2 ? 5 : -1.5, 1e-3);
+}
+
+/* What is cut off at one end is gone before the other end repeats the rest. */
+static void negative_padding_comes_first(void **state)
+{
+    static const int64_t pads[] = {0, -1, 0, 2}, four = 4;
+    float y[MADE_BATCH * MADE_SAMPLE_MAX];
+    struct made_model made;
+
+    (void)state;
+    made_begin(&made, 1, &eight);
+    made_integers(&made, "pads", pads, &four);
+    made_text(&made, made_node(&made, "Pad", "y", "x", "pads", NULL), "mode", "wrap");
+    assert_int_equal(made_compute(&made, samples, y), MADE_BATCH * 9);
+    for (int i = 0; i < MADE_BATCH * 9; i++)
+        assert_true(y[i] == samples[i / 9 * 8 + 1 + i % 9 % 7]);
+}
+
 int main(int argument_count, char **arguments)
 {
     const struct CMUnitTest tests[] = {
@@ -320,6 +368,8 @@ int main(int argument_count, char **arguments)
         cmocka_unit_test(reductions_of_no_axes_are_no_operation),
         cmocka_unit_test(factors_of_images_are_float32),
         cmocka_unit_test(convolutions_of_one_tap_read_samples),
+        cmocka_unit_test(weights_of_columns_are_none_of_channels),
+        cmocka_unit_test(negative_padding_comes_first),
     };
 
     if (argument_count > 1)
