@@ -306,14 +306,13 @@ static void convolutions_of_one_tap_read_samples(void **state)
         expect_near(y[i], 3 * (double)samples[i], 1e-6);
 }
 
-/* Of two numbers of a pixel, normalised to -1 and 1, a weight of each column is none of each
- * channel, though there are as many. */
+/* A weight of each column is none of each channel, though there are as many. */
 static void weights_of_columns_are_none_of_channels(void **state)
 {
-    static const int64_t square[3] = {2, 1, 2}, groups[] = {0, 2, -1}, back[] = {-1, 2, 1, 2},
-                         axes[] = {0, 1}, two = 2, three = 3, four = 4;
-    static const float ones[] = {1, 1}, zeros[] = {0, 0}, weights[] = {2, 5}, biases[] = {0.5f, 0};
-    static const float x[MADE_BATCH * 4] = {-3, 3, 5, 9, 1, 2, 2, 7};
+    static const int64_t square[3] = {2, 1, 2}, groups[] = {0, 1, -1}, back[] = {-1, 2, 1, 2},
+                         axes[] = {0, 1}, one = 1, two = 2, three = 3, four = 4;
+    static const float unit = 1, zero = 0, weights[] = {2, 5}, biases[] = {0.5f, 0};
+    static const float x[MADE_BATCH * 4] = {-3, 3, -3, 3, 5, 9, 5, 9};
     float y[MADE_BATCH * MADE_SAMPLE_MAX];
     struct made_model made;
 
@@ -322,12 +321,12 @@ static void weights_of_columns_are_none_of_channels(void **state)
     made_integers(&made, "groups", groups, &three);
     made_integers(&made, "back", back, &four);
     made_integers(&made, "axes", axes, &two);
-    made_floats(&made, "ones", 1, &two, ones, 2);
-    made_floats(&made, "zeros", 1, &two, zeros, 2);
+    made_floats(&made, "one", 1, &one, &unit, 1);
+    made_floats(&made, "zero", 1, &one, &zero, 1);
     made_floats(&made, "w", 1, &two, weights, 2);
     made_floats(&made, "b", 1, &two, biases, 2);
     made_node(&made, "Reshape", "r", "x", "groups", NULL);
-    made_node(&made, "InstanceNormalization", "n", "r", "ones", "zeros", NULL);
+    made_node(&made, "InstanceNormalization", "n", "r", "one", "zero", NULL);
     made_node(&made, "Reshape", "s", "n", "back", NULL);
     made_node(&made, "Unsqueeze", "v", "w", "axes", NULL);
     made_node(&made, "Mul", "m", "s", "v", NULL);
