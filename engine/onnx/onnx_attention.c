@@ -234,21 +234,6 @@ static struct onnx_value result_of(const struct onnx_value *queries, int32_t ten
     return result;
 }
 
-/* Takes the keys' axes [.., width, steps] in the order of the queries'. */
-static void keys_turn(struct onnx_value *keys)
-{
-    int axes[ONNX_RANK_MAX], last = keys->rank - 1;
-    int64_t extent = keys->extent[last];
-
-    for (int r = 0; r <= last; r++)
-        axes[r] = r;
-    axes[last] = last - 1;
-    axes[last - 1] = last;
-    onnx_atoms_permute(&keys->atoms, keys->rank, axes);
-    keys->extent[last] = keys->extent[last - 1];
-    keys->extent[last - 1] = extent;
-}
-
 /* Computes the constants among the next nodes: masks often stand behind the first product. */
 static void constants_ahead(struct onnx_import *import)
 {
@@ -316,7 +301,8 @@ bool onnx_attention_absorb(struct onnx_import *import)
     if (rank < 3 || value[1].rank != rank || value[0].extent[rank - 2] >= ONNX_BATCH ||
         value[0].extent[rank - 1] >= ONNX_BATCH)
         return false;
-    keys_turn(&value[1]);
+    /* [.., width, steps] in the order of the queries */
+    onnx_axis_move(&value[1], value[1].rank - 1, value[1].rank - 2);
     steps = value[0].extent[rank - 2];
     constants_ahead(import);
     if (steps < 2 || !chain_find(import, &chain, steps) || chain.values.rank != rank ||
@@ -427,7 +413,8 @@ static int attention_compose(struct onnx_import *import, struct onnx_value value
         value[i].rank = 5;
         memcpy(value[i].extent, split, sizeof split);
     }
-    keys_turn(&value[1]);
+    /* [.., width, steps] in the order of the queries */
+    onnx_axis_move(&value[1], value[1].rank - 1, value[1].rank - 2);
     code = onnx_batch_product(import, &value[0], &value[1]);
     if (code || onnx_output(import, 0)->kind != ONNX_TENSOR)
         return code;
@@ -446,7 +433,7 @@ static int attention_compose(struct onnx_import *import, struct onnx_value value
             return code;
         scores = *onnx_output(import, 0);
     }
-    if (onnx_resolve(import, &scores) || onnx_softmax(import, scores, scores.rank - 1, false))
+    if (onnx_resolve(import, &scores) || onnx_softmax(import, scores, scores.rank - 1))
         return import->graph->error.code;
     scores = *onnx_output(import, 0);
     code = onnx_batch_product(import, &scores, &value[2]);

@@ -39,30 +39,6 @@ static const char products[] = " Gemm MatMul Conv ConvTranspose Einsum Concat ";
 
 /* ---- shapes ---- */
 
-int onnx_batch_axis(const struct onnx_value *value)
-{
-    for (int r = 0; r < value->rank; r++)
-        if (value->extent[r] >= ONNX_BATCH)
-            return r;
-    return -1;
-}
-
-/* Makes the first axis that one, or with `back` that one the first. */
-static void first_to(struct onnx_value *value, int axis, bool back)
-{
-    const struct onnx_value old = *value;
-    int order[ONNX_RANK_MAX] = {0};
-
-    for (int r = 0; r < value->rank; r++)
-        if (back)
-            order[r] = r == 0 ? axis : r <= axis ? r - 1 : r;
-        else
-            order[r] = r < axis ? r + 1 : r == axis ? 0 : r;
-    onnx_atoms_permute(&value->atoms, value->rank, order);
-    for (int r = 0; r < value->rank; r++)
-        value->extent[r] = old.extent[order[r]];
-}
-
 bool onnx_reshape_value(struct onnx_import *import, struct onnx_value *value, int rank,
                         const int64_t *extent)
 {
@@ -114,7 +90,7 @@ bool onnx_align(struct onnx_import *import, struct onnx_value *value, int rank, 
         onnx_missing(import, "whose batch is not first in its axis");
         return false;
     }
-    first_to(value, axis, false);
+    onnx_axis_move(value, 0, axis);
     value->alone = false;
     return true;
 }
@@ -155,7 +131,7 @@ static struct onnx_value batch_tensor(struct onnx_import *import, const struct o
         if (r != axis)
             extent[count++] = value->extent[r];
     result = onnx_tensor_value(tensor, value->rank, extent);
-    first_to(&result, axis, false);
+    onnx_axis_move(&result, 0, axis);
     return result;
 }
 
@@ -347,7 +323,7 @@ static int samples_product(struct onnx_import *import, struct onnx_value x,
         matrix.extent[1] = matrix.extent[2];
         matrix.extent[2] = columns;
     }
-    first_to(&x, axis, true);
+    onnx_axis_move(&x, axis, 0);
     memcpy(extent, x.extent, sizeof extent);
     for (int r = 0; r < rank - 1; r++)
         rows *= x.extent[r] >= ONNX_BATCH ? x.extent[r] / ONNX_BATCH : x.extent[r];
@@ -360,7 +336,7 @@ static int samples_product(struct onnx_import *import, struct onnx_value x,
     extent[rank - 1] = result.extent[2];
     if (!onnx_reshape_value(import, &result, rank - vector, extent))
         return 0;
-    first_to(&result, axis, false);
+    onnx_axis_move(&result, 0, axis);
     *onnx_output(import, 0) = result;
     return 0;
 }

@@ -215,40 +215,18 @@ static int append_prelu(struct onnx_import *import)
     return onnx_combine(import, &below, &sum, BROADCAST_SUBTRACT);
 }
 
-/* Makes another axis the last one, or the last one that again. */
-static void axis_to_end(struct onnx_value *x, int axis, bool back)
-{
-    int order[ONNX_RANK_MAX] = {0};
-    struct onnx_value old = *x;
-
-    for (int r = 0; r < x->rank; r++)
-        order[r] = back ? (r < axis    ? r
-                           : r == axis ? x->rank - 1
-                                       : r - 1)
-                        : (r < axis          ? r
-                           : r < x->rank - 1 ? r + 1
-                                             : axis);
-    onnx_atoms_permute(&x->atoms, x->rank, order);
-    for (int r = 0; r < x->rank; r++)
-        x->extent[r] = old.extent[order[r]];
-}
-
-int onnx_softmax(struct onnx_import *import, struct onnx_value x, int axis, bool logarithm)
+int onnx_softmax(struct onnx_import *import, struct onnx_value x, int axis)
 {
     int32_t tensor;
 
     if (axis != x.rank - 1)
-        axis_to_end(&x, axis, false);
+        onnx_axis_move(&x, axis, x.rank - 1);
     tensor = onnx_rows(import, &x);
     if (tensor < 0)
         return tensor;
     tensor = graph_softmax(import->graph, tensor, import->node->name);
-    if (logarithm)
-        tensor = graph_function(import->graph, tensor,
-                                &(struct function_attributes){.kind = FUNCTION_LOG},
-                                onnx_layer_name(import, ".log").text);
     if (axis != x.rank - 1)
-        axis_to_end(&x, axis, true);
+        onnx_axis_move(&x, x.rank - 1, axis);
     return onnx_done_as(import, x, tensor);
 }
 
@@ -257,9 +235,7 @@ static int append_softmax(struct onnx_import *import)
     struct onnx_value x = *onnx_input(import, 0);
     int axis = onnx_axis(import, onnx_attribute_int(import, "axis", -1), x.rank);
 
-    return axis < 0 ? import->error.code
-                    : onnx_softmax(import, x, axis,
-                                   strcmp(import->node->proto->op_type, "LogSoftmax") == 0);
+    return axis < 0 ? import->error.code : onnx_softmax(import, x, axis);
 }
 
 const struct onnx_operator_entry onnx_elementwise_operators[] = {
@@ -279,6 +255,5 @@ const struct onnx_operator_entry onnx_elementwise_operators[] = {
     {"PRelu", append_prelu, 2, 0},
     {"Clip", append_clip, 3, 0},
     {"Softmax", append_softmax, 1, 0},
-    {"LogSoftmax", append_softmax, 1, 0},
     {NULL, NULL, 0, 0},
 };

@@ -173,21 +173,6 @@ int onnx_batch_product(struct onnx_import *import, struct onnx_value *a, struct 
     return onnx_done(import, result);
 }
 
-/* Swaps the last two axes. */
-static void swap_last(struct onnx_value *value)
-{
-    int axes[ONNX_RANK_MAX], last = value->rank - 1;
-    int64_t extent = value->extent[last];
-
-    for (int r = 0; r <= last; r++)
-        axes[r] = r;
-    axes[last] = last - 1;
-    axes[last - 1] = last;
-    onnx_atoms_permute(&value->atoms, value->rank, axes);
-    value->extent[last] = value->extent[last - 1];
-    value->extent[last - 1] = extent;
-}
-
 /* A constant matrix times samples: their columns are rows of the transposed ones. */
 static int append_left_product(struct onnx_import *import, const struct onnx_value *weight,
                                struct onnx_value *x)
@@ -196,11 +181,11 @@ static int append_left_product(struct onnx_import *import, const struct onnx_val
 
     if (onnx_resolve(import, x))
         return import->graph->error.code;
-    swap_last(x);
+    onnx_axis_move(x, x->rank - 1, x->rank - 2);
     code = append_product(import, x, weight, NULL);
     if (code)
         return code;
-    swap_last(x);
+    onnx_axis_move(x, x->rank - 1, x->rank - 2);
     return onnx_done(import, *x);
 }
 

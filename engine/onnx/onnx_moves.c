@@ -267,24 +267,6 @@ static int batch_axis(const struct onnx_value *x)
     return 0;
 }
 
-/* Makes that axis the first one, or the first one that again. */
-static void axis_to_front(struct onnx_value *x, int axis, bool back)
-{
-    int order[ONNX_RANK_MAX] = {0};
-    struct onnx_value old = *x;
-
-    for (int r = 0; r < x->rank; r++)
-        order[r] = back ? (r < axis    ? r + 1
-                           : r == axis ? 0
-                                       : r)
-                        : (r == 0      ? axis
-                           : r <= axis ? r - 1
-                                       : r);
-    onnx_atoms_permute(&x->atoms, x->rank, order);
-    for (int r = 0; r < x->rank; r++)
-        x->extent[r] = old.extent[order[r]];
-}
-
 static int append_concat(struct onnx_import *import)
 {
     int count = import->node->input_count;
@@ -298,7 +280,7 @@ static int append_concat(struct onnx_import *import)
     if (axis < 0)
         return import->error.code;
     if (batch && axis != batch) {
-        axis_to_front(&first, batch, false);
+        onnx_axis_move(&first, batch, 0);
         axis += axis < batch;
         result = first;
     }
@@ -315,7 +297,7 @@ static int append_concat(struct onnx_import *import)
         int64_t outer, row;
 
         if (batch && x.kind == ONNX_TENSOR && x.rank == first.rank)
-            axis_to_front(&x, batch, false);
+            onnx_axis_move(&x, batch, 0);
         if (x.kind != ONNX_TENSOR || x.rank != first.rank || axis == 0 || x.extent[0] != ONNX_BATCH)
             return onnx_missing(import, "of other than samples, or along the batch");
         for (int r = 0; r < x.rank; r++)
@@ -343,7 +325,7 @@ static int append_concat(struct onnx_import *import)
     result.extent[axis] = joined;
     result = onnx_tensor_value(tensor, result.rank, result.extent);
     if (batch)
-        axis_to_front(&result, batch, true);
+        onnx_axis_move(&result, 0, batch);
     *onnx_output(import, 0) = result;
     return 0;
 }

@@ -278,6 +278,16 @@ static int with_tensor(struct onnx_import *import, struct onnx_value a, struct o
     }
     if (same)
         return with_equal(import, a, b, kind);
+    if (a.rank == b.rank && onnx_batch_axis(&a) > 0 && onnx_batch_axis(&a) == onnx_batch_axis(&b)) {
+        int batch = onnx_batch_axis(&a), code;
+
+        onnx_axis_move(&a, batch, 0);
+        onnx_axis_move(&b, batch, 0);
+        code = with_tensor(import, a, b, kind);
+        if (onnx_output(import, 0)->kind == ONNX_TENSOR)
+            onnx_axis_move(onnx_output(import, 0), 0, batch);
+        return code;
+    }
     if (b.rank != a.rank || b.extent[0] != a.extent[0] || b.extent[0] % ONNX_BATCH ||
         !extents_together(&a, &b, extent))
         return onnx_missing(import, "the smaller operand has no batch");

@@ -182,6 +182,11 @@ bool onnx_atoms_match(struct onnx_atoms *a, struct onnx_atoms *b, int rank);
 
 /* A value that is the graph's tensor, whose axes are each an atom in its order. */
 struct onnx_value onnx_tensor_value(int32_t tensor, int rank, const int64_t *extent);
+/* Gives an axis of a tensor another place; the others stay in their order. */
+void onnx_axis_move(struct onnx_value *value, int from, int to);
+/* The axis that has the batch; -1: none. */
+int onnx_batch_axis(const struct onnx_value *value);
+
 /* Makes the value a tensor whose numbers are in the order of its axes, the batch first. */
 int onnx_settle(struct onnx_import *import, struct onnx_value *value);
 /* Cuts out and multiplies what is to be. 0, or the error that the import or its graph keeps. */

@@ -353,6 +353,28 @@ static void negative_padding_comes_first(void **state)
         assert_true(y[i] == samples[i / 9 * 8 + 1 + i % 9 % 7]);
 }
 
+/* The logarithm of a share that float32 cannot hold. */
+static void logarithms_of_small_shares_are_finite(void **state)
+{
+    float y[MADE_BATCH * MADE_SAMPLE_MAX];
+    struct made_model made;
+
+    (void)state;
+    made_begin(&made, 1, &eight);
+    made_node(&made, "LogSoftmax", "y", "x", NULL);
+    made_compute(&made, samples, y);
+    for (int i = 0; i < MADE_BATCH * 8; i++) {
+        const float *row = samples + i / 8 * 8;
+        double largest = (double)row[0], sum = 0;
+
+        for (int k = 0; k < 8; k++)
+            largest = fmax(largest, (double)row[k]);
+        for (int k = 0; k < 8; k++)
+            sum += exp((double)row[k] - largest);
+        expect_near(y[i], (double)row[i % 8] - largest - log(sum), 1e-6);
+    }
+}
+
 int main(int argument_count, char **arguments)
 {
     const struct CMUnitTest tests[] = {
@@ -369,6 +391,7 @@ int main(int argument_count, char **arguments)
         cmocka_unit_test(convolutions_of_one_tap_read_samples),
         cmocka_unit_test(weights_of_columns_are_none_of_channels),
         cmocka_unit_test(negative_padding_comes_first),
+        cmocka_unit_test(logarithms_of_small_shares_are_finite),
     };
 
     if (argument_count > 1)
