@@ -1,4 +1,5 @@
-/* onnx_outputs.c: computes what models in the ONNX format give, for tests/reference/check-onnx-nodes.
+/* onnx_outputs.c: computes what models in the ONNX format give, for
+ * tests/reference/check-onnx-nodes.
  *
  *   onnx_outputs BATCH
  *
