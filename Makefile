@@ -460,8 +460,9 @@ check-torch: deps
 # MODELS: of tests/reference/onnx_models.py; when absent, the small ones. Needs onnxscript in TORCH_PYTHON
 .PHONY: check-onnx
 check-onnx: deps
-	@$(MAKE) --no-print-directory all $(BUILD)/tests/helpers/trajectory
+	@$(MAKE) --no-print-directory all $(BUILD)/tests/helpers/trajectory $(BUILD)/tests/helpers/onnx_outputs
 	@BUILD=$(BUILD) $(TORCH_PYTHON) tests/reference/check-onnx $(MODELS)
+	@BUILD=$(BUILD) $(TORCH_PYTHON) tests/reference/check-onnx-nodes
 	@BUILD=$(BUILD) $(TORCH_PYTHON) tests/reference/check-onnx-export
 
 # Without Chromium `make check` leaves the pages out.

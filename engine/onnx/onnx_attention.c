@@ -19,6 +19,8 @@ const struct onnx_node *onnx_only_reader(const struct onnx_import *import,
     if (output < 0 || model->readers[output] != 1 || model->reader[output] < 0)
         return NULL;
     reader = &model->nodes[model->reader[output]];
+    if (!onnx_node_is_standard(reader))
+        return NULL;
     return !operator|| strcmp(reader->proto->op_type, operator) == 0 ? reader : NULL;
 }
 
@@ -232,21 +234,6 @@ static struct onnx_value result_of(const struct onnx_value *queries, int32_t ten
     return result;
 }
 
-/* Takes the keys' axes [.., width, steps] in the order of the queries'. */
-static void keys_turn(struct onnx_value *keys)
-{
-    int axes[ONNX_RANK_MAX], last = keys->rank - 1;
-    int64_t extent = keys->extent[last];
-
-    for (int r = 0; r <= last; r++)
-        axes[r] = r;
-    axes[last] = last - 1;
-    axes[last - 1] = last;
-    onnx_atoms_permute(&keys->atoms, keys->rank, axes);
-    keys->extent[last] = keys->extent[last - 1];
-    keys->extent[last - 1] = extent;
-}
-
 /* Computes the constants among the next nodes: masks often stand behind the first product. */
 static void constants_ahead(struct onnx_import *import)
 {
@@ -311,9 +298,11 @@ bool onnx_attention_absorb(struct onnx_import *import)
     int64_t steps;
     int32_t tensor;
 
-    if (rank < 3 || value[1].rank != rank)
+    if (rank < 3 || value[1].rank != rank || value[0].extent[rank - 2] >= ONNX_BATCH ||
+        value[0].extent[rank - 1] >= ONNX_BATCH)
         return false;
-    keys_turn(&value[1]);
+    /* [.., width, steps] in the order of the queries */
+    onnx_axis_move(&value[1], value[1].rank - 1, value[1].rank - 2);
     steps = value[0].extent[rank - 2];
     constants_ahead(import);
     if (steps < 2 || !chain_find(import, &chain, steps) || chain.values.rank != rank ||
@@ -370,19 +359,23 @@ static struct onnx_value mask_of(struct onnx_import *import, const struct onnx_v
     struct onnx_value result = *mask;
     void *numbers;
 
+    if (!causal && mask->rank > 4) {
+        result.kind = ONNX_UNKNOWN;
+        return result;
+    }
     if (!causal) {
         for (int r = 0; r < mask->rank; r++)
             extent[r + 5 - mask->rank] = mask->extent[r];
         if (mask->rank > 2) {
             extent[0] = mask->rank > 3 ? extent[1] : 1;
+            if (extent[2] != 1 && extent[2] != scores->extent[1] * scores->extent[2])
+                result.kind = ONNX_UNKNOWN;
             extent[1] = extent[2] > 1 ? scores->extent[1] : 1;
             extent[2] /= extent[1];
-            if (extent[2] != 1 && extent[1] * extent[2] != scores->extent[1] * scores->extent[2])
-                result.kind = ONNX_UNKNOWN;
         }
         if (mask->type == ONNX_BOOL && result.kind != ONNX_UNKNOWN)
             result = onnx_mask_numbers(import, mask, 0, hidden);
-        if (mask->rank > 4 || result.kind == ONNX_UNKNOWN || import->error.code ||
+        if (result.kind == ONNX_UNKNOWN || import->error.code ||
             extent[0] * extent[1] * extent[2] * extent[3] * extent[4] !=
                 onnx_value_elements(mask) ||
             onnx_constant_reshape(import, &result, 5, extent))
@@ -420,7 +413,8 @@ static int attention_compose(struct onnx_import *import, struct onnx_value value
         value[i].rank = 5;
         memcpy(value[i].extent, split, sizeof split);
     }
-    keys_turn(&value[1]);
+    /* [.., width, steps] in the order of the queries */
+    onnx_axis_move(&value[1], value[1].rank - 1, value[1].rank - 2);
     code = onnx_batch_product(import, &value[0], &value[1]);
     if (code || onnx_output(import, 0)->kind != ONNX_TENSOR)
         return code;
@@ -439,7 +433,7 @@ static int attention_compose(struct onnx_import *import, struct onnx_value value
             return code;
         scores = *onnx_output(import, 0);
     }
-    if (onnx_resolve(import, &scores) || onnx_softmax(import, scores, scores.rank - 1, false))
+    if (onnx_resolve(import, &scores) || onnx_softmax(import, scores, scores.rank - 1))
         return import->graph->error.code;
     scores = *onnx_output(import, 0);
     code = onnx_batch_product(import, &scores, &value[2]);
@@ -500,6 +494,6 @@ static int append_attention(struct onnx_import *import)
 }
 
 const struct onnx_operator_entry onnx_attention_operators[] = {
-    {"Attention", append_attention, true},
-    {NULL, NULL, false},
+    {"Attention", append_attention, 7, ONNX_TAKES_PENDING | ONNX_TAKES_CONSTANT},
+    {NULL, NULL, 0, 0},
 };

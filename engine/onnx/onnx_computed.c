@@ -39,30 +39,6 @@ static const char products[] = " Gemm MatMul Conv ConvTranspose Einsum Concat ";
 
 /* ---- shapes ---- */
 
-int onnx_batch_axis(const struct onnx_value *value)
-{
-    for (int r = 0; r < value->rank; r++)
-        if (value->extent[r] >= ONNX_BATCH)
-            return r;
-    return -1;
-}
-
-/* Makes the first axis that one, or with `back` that one the first. */
-static void first_to(struct onnx_value *value, int axis, bool back)
-{
-    const struct onnx_value old = *value;
-    int order[ONNX_RANK_MAX] = {0};
-
-    for (int r = 0; r < value->rank; r++)
-        if (back)
-            order[r] = r == 0 ? axis : r <= axis ? r - 1 : r;
-        else
-            order[r] = r < axis ? r + 1 : r == axis ? 0 : r;
-    onnx_atoms_permute(&value->atoms, value->rank, order);
-    for (int r = 0; r < value->rank; r++)
-        value->extent[r] = old.extent[order[r]];
-}
-
 bool onnx_reshape_value(struct onnx_import *import, struct onnx_value *value, int rank,
                         const int64_t *extent)
 {
@@ -114,7 +90,7 @@ bool onnx_align(struct onnx_import *import, struct onnx_value *value, int rank, 
         onnx_missing(import, "whose batch is not first in its axis");
         return false;
     }
-    first_to(value, axis, false);
+    onnx_axis_move(value, 0, axis);
     value->alone = false;
     return true;
 }
@@ -155,7 +131,7 @@ static struct onnx_value batch_tensor(struct onnx_import *import, const struct o
         if (r != axis)
             extent[count++] = value->extent[r];
     result = onnx_tensor_value(tensor, value->rank, extent);
-    first_to(&result, axis, false);
+    onnx_axis_move(&result, 0, axis);
     return result;
 }
 
@@ -231,7 +207,7 @@ static int scatter(struct onnx_import *import)
     struct onnx_value shape = *onnx_input(import, 0), keeps, adds, value;
     char text[8];
     const char *reduction = onnx_attribute_text(import, "reduction", "none", text, sizeof text);
-    int64_t row = 1, count;
+    int64_t row = 1, count, wanted;
     void *kept, *added;
     int axes;
 
@@ -243,9 +219,10 @@ static int scatter(struct onnx_import *import)
     if (axes < 1)
         return import->error.code;
     for (int r = axes; r < shape.rank; r++)
-        row *= shape.extent[r];
+        row *= shape.extent[r]; /* a shape fits */
     count = onnx_value_elements(index) / axes;
-    if (row < 1 || onnx_value_elements(updates) != count * row)
+    if (row < 1 || __builtin_mul_overflow(count, row, &wanted) ||
+        onnx_value_elements(updates) != wanted)
         return onnx_fail(import, "its updates are not as many as its indices want");
     keeps = onnx_constant_new(import, ONNX_FLOAT, shape.rank, shape.extent, &kept);
     adds = onnx_constant_new(import, ONNX_FLOAT, shape.rank, shape.extent, &added);
@@ -298,7 +275,9 @@ static int alone_product(struct onnx_import *import)
                        (i == 0 || onnx_input(import, 0)->kind != ONNX_TENSOR)) ||
                       value->rank > 2;
 
-        if (value->rank - value->alone < 1 || (tensor && !input_replace(import, i)))
+        if (value->rank - value->alone < 1)
+            return onnx_fail(import, "an operand is a single number");
+        if (tensor && !input_replace(import, i))
             return import->error.code;
         vector[i] = onnx_input(import, i)->rank - onnx_input(import, i)->alone == 1;
         if (vector[i] && !matrix_of(import, i, i == 1))
@@ -344,7 +323,7 @@ static int samples_product(struct onnx_import *import, struct onnx_value x,
         matrix.extent[1] = matrix.extent[2];
         matrix.extent[2] = columns;
     }
-    first_to(&x, axis, true);
+    onnx_axis_move(&x, axis, 0);
     memcpy(extent, x.extent, sizeof extent);
     for (int r = 0; r < rank - 1; r++)
         rows *= x.extent[r] >= ONNX_BATCH ? x.extent[r] / ONNX_BATCH : x.extent[r];
@@ -357,7 +336,7 @@ static int samples_product(struct onnx_import *import, struct onnx_value x,
     extent[rank - 1] = result.extent[2];
     if (!onnx_reshape_value(import, &result, rank - vector, extent))
         return 0;
-    first_to(&result, axis, false);
+    onnx_axis_move(&result, 0, axis);
     *onnx_output(import, 0) = result;
     return 0;
 }
@@ -524,7 +503,9 @@ int onnx_computed_prepare(struct onnx_import *import, bool *done)
     int count = import->node->input_count;
 
     *done = false;
-    for (int i = 0; i < count && count <= ONNX_REPLACED_MAX; i++) {
+    if (!onnx_node_is_standard(import->node))
+        return 0;
+    for (int i = 0; i < count; i++) {
         const struct onnx_value *value = onnx_input(import, i);
 
         alone |= value->alone;
@@ -532,6 +513,9 @@ int onnx_computed_prepare(struct onnx_import *import, bool *done)
         trains |= onnx_value_trains(value);
         repeats |= repeats_over_batch(value);
     }
+    if (count > ONNX_REPLACED_MAX && (alone || repeats))
+        return onnx_missing(import, "of more than %d inputs, some of which are computed",
+                            (int)ONNX_REPLACED_MAX);
     if (samples && !alone && trains)
         alone = turned_replace(import);
     if (alone)

@@ -5,8 +5,6 @@
 
 #include "engine/onnx/onnx_tensors.h"
 
-/* The axis that has the batch; -1: none. */
-int onnx_batch_axis(const struct onnx_value *value);
 /* Gives the value a shape, for which the present node's output is overwritten. */
 bool onnx_reshape_value(struct onnx_import *import, struct onnx_value *value, int rank,
                         const int64_t *extent);

@@ -1,5 +1,6 @@
 /* onnx_constants.c: constants of a model, which are views of the file's numbers where they can be;
  * see onnx_value.h. */
+#include "base/half.h"
 #include "engine/onnx/onnx_value.h"
 
 #include <errno.h>
@@ -32,12 +33,18 @@ struct onnx_value onnx_constant_new(struct onnx_import *import, enum onnx_type t
     *numbers = NULL;
     for (int r = 0; r < rank; r++) {
         made.extent[r] = extent[r];
-        if (extent[r] < 0 || extent[r] > ONNX_COMPUTED_MAX ||
+        if (!onnx_shape_fits(rank, extent) || extent[r] > ONNX_COMPUTED_MAX ||
             (made.store.count *= extent[r]) > ONNX_COMPUTED_MAX) {
             onnx_fail(import, "a constant of more than %d numbers would have to be computed",
                       ONNX_COMPUTED_MAX);
             return value;
         }
+    }
+    import->computed += made.store.count;
+    if (import->computed > ONNX_ALL_COMPUTED_MAX) {
+        onnx_fail(import, "constants of more than %lld numbers would have to be computed together",
+                  (long long)ONNX_ALL_COMPUTED_MAX);
+        return value;
     }
     *numbers = onnx_allocate(import, (size_t)made.store.count + 1, sizeof(int64_t));
     if (!store || !*numbers)
@@ -68,17 +75,6 @@ int64_t onnx_value_elements(const struct onnx_value *value)
         if (__builtin_mul_overflow(elements, value->extent[r], &elements))
             return INT64_MAX;
     return elements;
-}
-
-/* By arithmetic, because clang-tidy cannot read _Float16. */
-static float from_half(uint16_t half)
-{
-    int exponent = half >> 10 & 31, fraction = half & 1023;
-    float magnitude = exponent == 31  ? (fraction ? NAN : INFINITY)
-                      : exponent == 0 ? ldexpf((float)fraction, -24)
-                                      : ldexpf((float)(1024 + fraction), exponent - 25);
-
-    return half >> 15 ? -magnitude : magnitude;
 }
 
 static float from_bfloat16(uint16_t bits)
@@ -127,7 +123,7 @@ double onnx_store_number(const struct onnx_store *store, int64_t place)
     case ONNX_DOUBLE:
         return STORED(double);
     case ONNX_FLOAT16:
-        return (double)from_half(STORED(uint16_t));
+        return (double)half_to_float(STORED(uint16_t));
     case ONNX_BFLOAT16:
         return (double)from_bfloat16(STORED(uint16_t));
     default:
@@ -294,6 +290,14 @@ int onnx_constant_join(struct onnx_import *import, struct onnx_value *value)
 int onnx_constant_slice(struct onnx_import *import, struct onnx_value *value, int axis,
                         int64_t first, int64_t count, int64_t step)
 {
+    int64_t extent = value->extent[axis], last;
+
+    /* what is read later is within the constant because each view of it is */
+    if (count < 0 || __builtin_mul_overflow(count - (count > 0), step, &last) ||
+        __builtin_add_overflow(first, last, &last) ||
+        (count > 0 && (first < 0 || first >= extent || last < 0 || last >= extent)))
+        return onnx_fail(import, "a part of axis %d ends beyond its %lld numbers", axis,
+                         (long long)extent);
     if (value->part_count && axis == value->part_axis && step == 1 && count > 0)
         return parts_slice(import, value, first, count);
     if (value->part_count && axis != value->part_axis && count > 0) {
@@ -308,7 +312,8 @@ int onnx_constant_slice(struct onnx_import *import, struct onnx_value *value, in
         return import->error.code;
     if (count > 0)
         value->offset += first * value->stride[axis];
-    value->stride[axis] *= step;
+    if (count > 1) /* else the stride does not matter, and might grow without end */
+        value->stride[axis] *= step;
     value->extent[axis] = count;
     return 0;
 }

@@ -161,6 +161,7 @@ static bool weight_repeat(struct onnx_import *import, struct equation *equation,
 static int append_einsum(struct onnx_import *import)
 {
     static const int left_parts[] = {0, 1, 2}, right_parts[] = {0, 2, 1};
+    const Onnx__Attribute *given = onnx_attribute(import->node, "equation");
     struct onnx_value a = *onnx_input(import, 0), b = *onnx_input(import, 1);
     char text[EQUATION_MAX], left[ONNX_RANK_MAX + 1], right[ONNX_RANK_MAX + 1];
     char labels[2 * ONNX_RANK_MAX + 1] = {0};
@@ -168,7 +169,8 @@ static int append_einsum(struct onnx_import *import)
     struct equation equation;
     int ours[3] = {0}, theirs[3] = {0}, rank;
 
-    if (import->node->input_count != 2 || (a.kind != ONNX_TENSOR && b.kind != ONNX_TENSOR) ||
+    if (import->node->input_count != 2 || (given && given->s.len >= sizeof text) ||
+        (a.kind != ONNX_TENSOR && b.kind != ONNX_TENSOR) ||
         !equation_read(onnx_attribute_text(import, "equation", "", text, sizeof text), &equation) ||
         !weight_repeat(import, &equation, 0, &a, &b) ||
         !weight_repeat(import, &equation, 1, &b, &a))
@@ -196,6 +198,6 @@ static int append_einsum(struct onnx_import *import)
 }
 
 const struct onnx_operator_entry onnx_einsum_operators[] = {
-    {"Einsum", append_einsum, false},
-    {NULL, NULL, false},
+    {"Einsum", append_einsum, ONNX_ANY_NUMBER, ONNX_TAKES_CONSTANT},
+    {NULL, NULL, 0, 0},
 };

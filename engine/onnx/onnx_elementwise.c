@@ -24,8 +24,8 @@ static bool absorb_product(struct onnx_import *import)
     if (output < 0 || model->readers[output] != 1)
         return false;
     reader = &model->nodes[model->reader[output]];
-    if (strcmp(reader->proto->op_type, "Mul") != 0 || reader->input_count != 2 ||
-        reader->output_count != 1 ||
+    if (!onnx_node_is_standard(reader) || strcmp(reader->proto->op_type, "Mul") != 0 ||
+        reader->input_count != 2 || reader->output_count != 1 ||
         reader->input[reader->input[0] == output] != import->node->input[0])
         return false;
     import->absorbed[reader - model->nodes] = true;
@@ -60,6 +60,8 @@ static int append_activation(struct onnx_import *import)
                        {"Softplus", ACTIVATION_SOFTPLUS},   {"Swish", ACTIVATION_SILU}};
     const char *name = import->node->proto->op_type;
 
+    if (strcmp(name, "Swish") == 0 && onnx_attribute_float(import, "alpha", 1) != 1)
+        return onnx_missing(import, "with an alpha");
     for (size_t i = 0; i < sizeof activations / sizeof *activations; i++)
         if (strcmp(name, activations[i].name) == 0)
             return activate(import, activations[i].kind);
@@ -213,40 +215,18 @@ static int append_prelu(struct onnx_import *import)
     return onnx_combine(import, &below, &sum, BROADCAST_SUBTRACT);
 }
 
-/* Makes another axis the last one, or the last one that again. */
-static void axis_to_end(struct onnx_value *x, int axis, bool back)
-{
-    int order[ONNX_RANK_MAX] = {0};
-    struct onnx_value old = *x;
-
-    for (int r = 0; r < x->rank; r++)
-        order[r] = back ? (r < axis    ? r
-                           : r == axis ? x->rank - 1
-                                       : r - 1)
-                        : (r < axis          ? r
-                           : r < x->rank - 1 ? r + 1
-                                             : axis);
-    onnx_atoms_permute(&x->atoms, x->rank, order);
-    for (int r = 0; r < x->rank; r++)
-        x->extent[r] = old.extent[order[r]];
-}
-
-int onnx_softmax(struct onnx_import *import, struct onnx_value x, int axis, bool logarithm)
+int onnx_softmax(struct onnx_import *import, struct onnx_value x, int axis)
 {
     int32_t tensor;
 
     if (axis != x.rank - 1)
-        axis_to_end(&x, axis, false);
+        onnx_axis_move(&x, axis, x.rank - 1);
     tensor = onnx_rows(import, &x);
     if (tensor < 0)
         return tensor;
     tensor = graph_softmax(import->graph, tensor, import->node->name);
-    if (logarithm)
-        tensor = graph_function(import->graph, tensor,
-                                &(struct function_attributes){.kind = FUNCTION_LOG},
-                                onnx_layer_name(import, ".log").text);
     if (axis != x.rank - 1)
-        axis_to_end(&x, axis, true);
+        onnx_axis_move(&x, x.rank - 1, axis);
     return onnx_done_as(import, x, tensor);
 }
 
@@ -255,28 +235,25 @@ static int append_softmax(struct onnx_import *import)
     struct onnx_value x = *onnx_input(import, 0);
     int axis = onnx_axis(import, onnx_attribute_int(import, "axis", -1), x.rank);
 
-    return axis < 0 ? import->error.code
-                    : onnx_softmax(import, x, axis,
-                                   strcmp(import->node->proto->op_type, "LogSoftmax") == 0);
+    return axis < 0 ? import->error.code : onnx_softmax(import, x, axis);
 }
 
 const struct onnx_operator_entry onnx_elementwise_operators[] = {
-    {"Relu", append_activation, false},
-    {"Tanh", append_activation, false},
-    {"HardSwish", append_activation, false},
-    {"Mish", append_activation, false},
-    {"Softplus", append_activation, false},
-    {"Swish", append_activation, false},
-    {"Sigmoid", append_sigmoid, false},
-    {"HardSigmoid", append_sigmoid, false},
-    {"LeakyRelu", append_leaky_relu, false},
-    {"Elu", append_elu, false},
-    {"Selu", append_selu, false},
-    {"Celu", append_celu, false},
-    {"Abs", append_abs, false},
-    {"PRelu", append_prelu, false},
-    {"Clip", append_clip, false},
-    {"Softmax", append_softmax, false},
-    {"LogSoftmax", append_softmax, false},
-    {NULL, NULL, false},
+    {"Relu", append_activation, 1, 0},
+    {"Tanh", append_activation, 1, 0},
+    {"HardSwish", append_activation, 1, 0},
+    {"Mish", append_activation, 1, 0},
+    {"Softplus", append_activation, 1, 0},
+    {"Swish", append_activation, 1, 0},
+    {"Sigmoid", append_sigmoid, 1, 0},
+    {"HardSigmoid", append_sigmoid, 1, 0},
+    {"LeakyRelu", append_leaky_relu, 1, 0},
+    {"Elu", append_elu, 1, 0},
+    {"Selu", append_selu, 1, 0},
+    {"Celu", append_celu, 1, 0},
+    {"Abs", append_abs, 1, 0},
+    {"PRelu", append_prelu, 2, 0},
+    {"Clip", append_clip, 3, 0},
+    {"Softmax", append_softmax, 1, 0},
+    {NULL, NULL, 0, 0},
 };

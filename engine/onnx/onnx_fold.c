@@ -197,6 +197,8 @@ static bool walk_begin(struct onnx_import *import, const int *inputs, int count,
                 walk->compact[r] = extent;
         }
     }
+    if (!onnx_shape_fits(walk->rank, walk->extent))
+        return onnx_fail(import, "a constant of such a shape is impossible"), false;
     for (int i = 0; i < count; i++) {
         walk->store[i] = value[i].store;
         walk->offset[i] = value[i].offset;
@@ -261,11 +263,6 @@ static bool walk_counts_samples(const struct walk *walk, int64_t count)
         counts = (number >= least && number < most) || (number <= -least && number > -most);
     }
     return counts;
-}
-
-static int64_t to_whole(double number)
-{
-    return number >= 0x1p63 || !(number > -0x1p63) ? 0 : (int64_t)number;
 }
 
 /* What a type of fewer bits keeps of a whole number. */
@@ -333,7 +330,7 @@ static int fold_unary(struct onnx_import *import, int index)
         else if (casts || like)
             ((int64_t *)numbers)[i] = whole_cast(&walk, type, i);
         else
-            ((int64_t *)numbers)[i] = to_whole(unary[index].of(walk_number(&walk, 0, i)));
+            ((int64_t *)numbers)[i] = onnx_to_whole(unary[index].of(walk_number(&walk, 0, i)));
     *onnx_output(import, 0) = result;
     return import->error.code;
 }
@@ -360,7 +357,7 @@ static int64_t whole_binary(int index, int64_t x, int64_t y, bool truncates)
         return x > y ? x : y;
     if (strcmp(name, "Equal") == 0)
         return x == y;
-    return to_whole(binary[index].of((double)x, (double)y));
+    return onnx_to_whole(binary[index].of((double)x, (double)y));
 }
 
 /* 0 and a parameter: that parameter, repeated by strides of 0. Returns whether the node is such. */
@@ -409,6 +406,9 @@ static int fold_binary(struct onnx_import *import, int index)
 
     if (operands < 1 || operands > OPERANDS_MAX)
         return onnx_missing(import, "%d operands", operands);
+    if (operands != 2 && strcmp(binary[index].name, "Min") != 0 &&
+        strcmp(binary[index].name, "Max") != 0)
+        return onnx_fail(import, "it has not two operands");
     if (add_zero(import))
         return 0;
     for (int i = 0; i < operands; i++)
@@ -424,7 +424,7 @@ static int fold_binary(struct onnx_import *import, int index)
             if (onnx_type_is_float(from))
                 number = binary[index].of(number, walk_number(&walk, k, i));
             else if (onnx_type_is_float(onnx_input(import, k)->type)) /* a power of whole numbers */
-                whole = to_whole(binary[index].of((double)whole, walk_number(&walk, k, i)));
+                whole = onnx_to_whole(binary[index].of((double)whole, walk_number(&walk, k, i)));
             else
                 whole = whole_binary(index, whole, walk_integer(&walk, k, i), truncates);
         if (onnx_type_is_float(type))
@@ -468,7 +468,7 @@ static bool is_known(const struct onnx_import *import)
     const char *name = import->node->proto->op_type;
 
     if (strcmp(name, "Shape") == 0 || strcmp(name, "Size") == 0)
-        return import->node->input_count == 1;
+        return import->node->input_count == 1 && onnx_input(import, 0)->kind != ONNX_SEQUENCE;
     if (strcmp(name, "CastLike") == 0)
         return onnx_input(import, 0)->kind == ONNX_CONSTANT && onnx_has_input(import, 1);
     for (int i = 0; i < import->node->input_count; i++)

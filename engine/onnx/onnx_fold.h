@@ -18,6 +18,12 @@ static inline double onnx_rounded(enum onnx_type type, double number)
     return type == ONNX_DOUBLE ? number : (double)(float)number;
 }
 
+/* What int64 cannot hold is 0. */
+static inline int64_t onnx_to_whole(double number)
+{
+    return number >= 0x1p63 || !(number > -0x1p63) ? 0 : (int64_t)number;
+}
+
 /* ---- onnx_shapes.c: what nodes say of shapes, for constants and tensors alike ---- */
 
 /* The shape that Reshape gives the value: its rank, or -1 with the error kept. */

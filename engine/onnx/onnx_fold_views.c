@@ -176,7 +176,7 @@ static const int64_t *gather_places(struct onnx_import *import, const struct onn
     for (int r = 0; r < value->rank; r++)
         if (r != axis)
             *(r < axis ? &outer : &inner) *= value->extent[r];
-    if (outer * inner > INT32_MAX || count > INT32_MAX / (outer * inner + 1))
+    if (outer * inner > INT32_MAX || count > INT32_MAX / (outer * inner + 1)) /* a shape fits */
         return NULL;
     places = onnx_allocate(import, (size_t)(outer * count * inner) + 1, sizeof *places);
     for (int64_t i = 0; places && i < outer * count * inner; i++) {
@@ -207,11 +207,15 @@ static int fold_gather(struct onnx_import *import)
         index.extent[0] = 1;
     code = gather(import, value, index);
     result = onnx_output(import, 0);
-    if (code || !batch || result->kind != ONNX_CONSTANT || result->part_count)
+    if (code || !batch || result->kind != ONNX_CONSTANT)
         return code;
+    if (result->part_count)
+        return onnx_missing(import, "of joined parameters, once for each sample");
     result->extent[axis] = batch;
     result->stride[axis] = 0;
-    return 0;
+    return onnx_shape_fits(result->rank, result->extent)
+               ? 0
+               : onnx_fail(import, "a constant of such a shape is impossible");
 }
 
 /* A single index is a slice, and so are indices that count up; others copy. */
@@ -225,7 +229,9 @@ static int gather(struct onnx_import *import, struct onnx_value value, struct on
         return import->error.code;
     if (value.rank + index.rank - 1 > ONNX_RANK_MAX)
         return onnx_fail(import, "the result would have too many dimensions");
-    for (int64_t i = 0; i < count && count < INT32_MAX; i++) {
+    if (count > ONNX_COMPUTED_MAX)
+        return onnx_fail(import, "it has too many indices");
+    for (int64_t i = 0; i < count; i++) {
         int64_t at = onnx_integer(&index, i);
 
         if (at < -value.extent[axis] || at >= value.extent[axis])
@@ -303,7 +309,7 @@ static int fold_scatter_nd(struct onnx_import *import)
 {
     const struct onnx_value *value = onnx_input(import, 0), *index = onnx_input(import, 1);
     const struct onnx_value *updates = onnx_input(import, 2);
-    int64_t row, count, elements = onnx_value_elements(value);
+    int64_t row, count, wanted, elements = onnx_value_elements(value);
     int axes = onnx_listed_axes(import, value, index);
     struct onnx_value made;
     void *numbers;
@@ -316,7 +322,7 @@ static int fold_scatter_nd(struct onnx_import *import)
     if (onnx_value_trains(value) || onnx_value_trains(updates) ||
         strcmp(onnx_attribute_text(import, "reduction", "none", text, sizeof text), "none") != 0)
         return onnx_missing(import, "of parameters, or with a reduction");
-    if (onnx_value_elements(updates) != count * row)
+    if (__builtin_mul_overflow(count, row, &wanted) || onnx_value_elements(updates) != wanted)
         return onnx_fail(import, "its updates are not as many as its indices want");
     made = onnx_constant_new(import, value->type, value->rank, value->extent, &numbers);
     for (int64_t i = 0; numbers && i < elements; i++)
@@ -401,11 +407,14 @@ static int fold_concat(struct onnx_import *import)
         for (int r = 0; r < x->rank; r++)
             if (r != axis && x->extent[r] != first->extent[r])
                 return onnx_fail(import, "its inputs differ before or behind axis %d", axis);
-        result.extent[axis] += x->extent[axis];
+        if (__builtin_add_overflow(result.extent[axis], x->extent[axis], &result.extent[axis]))
+            return onnx_fail(import, "a constant of such a shape is impossible");
         trains |= onnx_value_trains(x);
         if (x->extent[axis] > 0)
             count = parts_add(parts, count, x, axis);
     }
+    if (!onnx_shape_fits(result.rank, result.extent))
+        return onnx_fail(import, "a constant of such a shape is impossible");
     if (count == 1) {
         *onnx_output(import, 0) = parts[0];
         return 0;
@@ -427,7 +436,6 @@ static int fold_expand(struct onnx_import *import)
     struct onnx_value value = *onnx_input(import, 0), result;
     int64_t wanted[ONNX_RANK_MAX];
     int rank = onnx_integers(import, "shape", 1, wanted, ONNX_RANK_MAX);
-    int64_t elements = 1;
 
     if (rank < 0 || onnx_constant_join(import, &value))
         return import->error.code;
@@ -441,10 +449,10 @@ static int fold_expand(struct onnx_import *import)
             return onnx_fail(import, "%lld numbers cannot be expanded to %lld", (long long)have,
                              (long long)want);
         result.extent[r] = have == 1 ? want : have;
-        if (result.extent[r] < 0 || __builtin_mul_overflow(elements, result.extent[r], &elements))
-            return onnx_fail(import, "a constant of such a shape is impossible");
         result.stride[r] = from >= 0 && have != 1 ? value.stride[from] : 0;
     }
+    if (!onnx_shape_fits(result.rank, result.extent))
+        return onnx_fail(import, "a constant of such a shape is impossible");
     *onnx_output(import, 0) = result;
     return 0;
 }
@@ -454,7 +462,7 @@ static int fold_constant_of_shape(struct onnx_import *import)
     const Onnx__Attribute *given = onnx_attribute(import->node, "value");
     struct onnx_initializer *made = onnx_allocate(import, 1, sizeof *made);
     struct onnx_value value;
-    int64_t extent[ONNX_RANK_MAX], elements = 1;
+    int64_t extent[ONNX_RANK_MAX];
     int rank = onnx_integers(import, "shape", 0, extent, ONNX_RANK_MAX);
     void *numbers;
 
@@ -469,12 +477,10 @@ static int fold_constant_of_shape(struct onnx_import *import)
     } else {
         value = onnx_constant_new(import, ONNX_FLOAT, 0, NULL, &numbers);
     }
+    if (!onnx_shape_fits(rank, extent))
+        return onnx_fail(import, "a constant of such a shape is impossible");
     value.rank = rank;
     for (int r = 0; r < rank; r++) {
-        if (extent[r] < 0)
-            return onnx_fail(import, "an extent is %lld", (long long)extent[r]);
-        if (__builtin_mul_overflow(elements, extent[r], &elements))
-            return onnx_fail(import, "a constant of such a shape is impossible");
         value.extent[r] = extent[r];
         value.stride[r] = 0;
     }
@@ -509,6 +515,8 @@ static int fold_flatten(struct onnx_import *import)
     int64_t axis = onnx_attribute_int(import, "axis", 1), extent[2] = {1, 1};
 
     axis = axis < 0 ? axis + value.rank : axis;
+    if (axis < 0 || axis > value.rank)
+        return onnx_fail(import, "there is no axis %lld", (long long)axis);
     for (int r = 0; r < value.rank; r++)
         extent[r >= axis] *= value.extent[r];
     if (onnx_constant_reshape(import, &value, 2, extent) == 0)

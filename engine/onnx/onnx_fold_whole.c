@@ -28,7 +28,7 @@ static int fold_range(struct onnx_import *import)
         if (onnx_type_is_float(start->type))
             ((double *)numbers)[i] = onnx_rounded(start->type, from + (double)i * step);
         else
-            ((int64_t *)numbers)[i] = (int64_t)(from + (double)i * step);
+            ((int64_t *)numbers)[i] = onnx_to_whole(from + (double)i * step);
     return import->error.code;
 }
 

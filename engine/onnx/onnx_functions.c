@@ -239,20 +239,51 @@ static int append_log_sum_exp(struct onnx_import *import)
     return onnx_combine(import, &x, &largest, BROADCAST_ADD);
 }
 
+/* x less its largest number, and less the logarithm of the sum of exp() of that: the logarithm of a
+ * share that float32 cannot hold, below exp(-103), is a number all the same. */
+static int append_log_softmax(struct onnx_import *import)
+{
+    struct onnx_value x = *onnx_input(import, 0), other = x;
+    int axis = onnx_axis(import, onnx_attribute_int(import, "axis", -1), x.rank), code;
+    int64_t kept[ONNX_RANK_MAX];
+
+    if (axis < 0)
+        return import->error.code;
+    memcpy(kept, x.extent, sizeof kept);
+    kept[axis] = 1;
+    if (largest_of(import, &other, 1u << axis, x.rank, kept))
+        return import->error.code;
+    code = onnx_combine(import, &x, &other, BROADCAST_SUBTRACT);
+    if (code || onnx_output(import, 0)->kind != ONNX_TENSOR)
+        return code;
+    x = other = *onnx_output(import, 0);
+    other.tensor =
+        graph_function(import->graph, x.tensor, &(struct function_attributes){.kind = FUNCTION_EXP},
+                       onnx_layer_name(import, ".exp").text);
+    if (other.tensor < 0 || append_sum(import, &other, 1u << axis, x.rank, kept, false))
+        return import->error.code;
+    other.tensor = graph_function(import->graph, other.tensor,
+                                  &(struct function_attributes){.kind = FUNCTION_LOG},
+                                  onnx_layer_name(import, ".log").text);
+    return other.tensor < 0 ? import->error.code
+                            : onnx_combine(import, &x, &other, BROADCAST_SUBTRACT);
+}
+
 const struct onnx_operator_entry onnx_function_operators[] = {
-    {"Exp", append_function, false},
-    {"Log", append_function, false},
-    {"Sqrt", append_function, false},
-    {"Reciprocal", append_function, false},
-    {"Sin", append_function, false},
-    {"Cos", append_function, false},
-    {"ReduceMean", append_reduction, false},
-    {"ReduceSum", append_reduction, false},
-    {"ReduceL2", append_reduction, false},
-    {"ReduceSumSquare", append_reduction, false},
-    {"ReduceL1", append_reduction, false},
-    {"ReduceMax", append_extreme, false},
-    {"ReduceMin", append_extreme, false},
-    {"ReduceLogSumExp", append_log_sum_exp, false},
-    {NULL, NULL, false},
+    {"Exp", append_function, 1, 0},
+    {"Log", append_function, 1, 0},
+    {"Sqrt", append_function, 1, 0},
+    {"Reciprocal", append_function, 1, 0},
+    {"Sin", append_function, 1, 0},
+    {"Cos", append_function, 1, 0},
+    {"ReduceMean", append_reduction, 2, 0},
+    {"ReduceSum", append_reduction, 2, 0},
+    {"ReduceL2", append_reduction, 2, 0},
+    {"ReduceSumSquare", append_reduction, 2, 0},
+    {"ReduceL1", append_reduction, 2, 0},
+    {"ReduceMax", append_extreme, 2, 0},
+    {"ReduceMin", append_extreme, 2, 0},
+    {"LogSoftmax", append_log_softmax, 1, 0},
+    {"ReduceLogSumExp", append_log_sum_exp, 2, 0},
+    {NULL, NULL, 0, 0},
 };

@@ -21,9 +21,10 @@ static int append_gelu(struct onnx_import *import)
 static double multiple_of(const struct onnx_import *import, const struct onnx_value *x,
                           int32_t value)
 {
-    const struct onnx_model *model = import->model;
     const struct onnx_value *have = value >= 0 ? &import->values[value] : NULL;
+    const struct onnx_node *node;
     double number;
+    bool divides;
 
     if (!have)
         return 0;
@@ -31,21 +32,15 @@ static double multiple_of(const struct onnx_import *import, const struct onnx_va
         return have->tensor != x->tensor || have->cut != x->cut ? 0
                : have->factor != 0                              ? have->factor
                                                                 : 1;
-    for (int i = import->node_index + 1; have->kind == ONNX_ABSENT && i < model->node_count; i++) {
-        const struct onnx_node *node = &model->nodes[i];
-        bool divides = strcmp(node->proto->op_type, "Div") == 0;
-
-        if (node->output_count != 1 || node->output[0] != value)
-            continue;
-        if ((!divides && strcmp(node->proto->op_type, "Mul") != 0) || node->input_count != 2)
-            return 0;
-        for (int k = 0; k < (divides ? 1 : 2); k++)
-            if (node->input[k] >= 0 && node->input[!k] >= 0 &&
-                import->values[node->input[k]].kind == ONNX_TENSOR &&
-                onnx_is_uniform(&import->values[node->input[!k]], &number) && number != 0)
-                return multiple_of(import, x, node->input[k]) * (divides ? 1 / number : number);
+    node = have->kind == ONNX_ABSENT ? onnx_producer(import->model, value) : NULL;
+    divides = node && strcmp(node->proto->op_type, "Div") == 0;
+    if (!node || (!divides && strcmp(node->proto->op_type, "Mul") != 0) || node->input_count != 2)
         return 0;
-    }
+    for (int k = 0; k < (divides ? 1 : 2); k++)
+        if (node->input[k] >= 0 && node->input[!k] >= 0 &&
+            import->values[node->input[k]].kind == ONNX_TENSOR &&
+            onnx_is_uniform(&import->values[node->input[!k]], &number) && number != 0)
+            return multiple_of(import, x, node->input[k]) * (divides ? 1 / number : number);
     return 0;
 }
 
@@ -82,6 +77,7 @@ static bool absorb_gelu(struct onnx_import *import)
     x.factor = 0;
     if (onnx_resolve(import, &x))
         return true;
+    *onnx_output(import, 0) = x; /* its shape may be asked for */
     x.tensor = graph_activation(import->graph, x.tensor, import->node->name, ACTIVATION_GELU);
     x.factor = 2 * outer * factor;
     onnx_absorb(import, sum, &x);
@@ -103,7 +99,7 @@ static int append_erf(struct onnx_import *import)
 }
 
 const struct onnx_operator_entry onnx_gelu_operators[] = {
-    {"Gelu", append_gelu, false},
-    {"Erf", append_erf, true},
-    {NULL, NULL, false},
+    {"Gelu", append_gelu, 1, 0},
+    {"Erf", append_erf, 1, ONNX_TAKES_PENDING},
+    {NULL, NULL, 0, 0},
 };

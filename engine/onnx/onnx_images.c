@@ -190,7 +190,8 @@ static int convolution_read(struct onnx_import *import, struct convolution *conv
     conv->window = usual;
     *x = *onnx_input(import, 0);
     *weight = *onnx_input(import, 1);
-    if (x->kind != ONNX_TENSOR || weight->kind != ONNX_CONSTANT || x->rank != weight->rank)
+    if (x->kind != ONNX_TENSOR || weight->kind != ONNX_CONSTANT || x->rank != weight->rank ||
+        onnx_input(import, 2)->kind == ONNX_TENSOR)
         return onnx_missing(import, "its weights must be constant, and of the input's dimensions"),
                -ENOTSUP;
     conv->tensor = onnx_images_of(import, x, &conv->axes);
@@ -479,12 +480,12 @@ static int append_global_max_pool(struct onnx_import *import)
 }
 
 const struct onnx_operator_entry onnx_image_operators[] = {
-    {"ConvTranspose", append_conv_transpose, false},
-    {"Resize", append_resize, false},
-    {"GlobalMaxPool", append_global_max_pool, false},
-    {"Conv", append_conv, false},
-    {"MaxPool", append_pool, false},
-    {"AveragePool", append_pool, false},
-    {"GlobalAveragePool", append_global_average_pool, false},
-    {NULL, NULL, false},
+    {"ConvTranspose", append_conv_transpose, 3, 0},
+    {"Resize", append_resize, 4, 0},
+    {"GlobalMaxPool", append_global_max_pool, 1, 0},
+    {"Conv", append_conv, 3, 0},
+    {"MaxPool", append_pool, 1, 0},
+    {"AveragePool", append_pool, 1, 0},
+    {"GlobalAveragePool", append_global_average_pool, 1, 0},
+    {NULL, NULL, 0, 0},
 };

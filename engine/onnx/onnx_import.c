@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-const struct onnx_operator_entry *onnx_operator_find(const char *domain, const char *name)
+/* NULL: there is none. */
+static const struct onnx_operator_entry *operator_find(const struct onnx_node *node)
 {
     const struct onnx_operator_entry *lists[] = {
         onnx_layer_operators,     onnx_image_operators,       onnx_norm_operators,
@@ -16,11 +17,11 @@ const struct onnx_operator_entry *onnx_operator_find(const char *domain, const c
         onnx_attention_operators, onnx_gelu_operators,        onnx_operand_operators,
         onnx_mask_operators};
 
-    if (domain && *domain && strcmp(domain, "ai.onnx") != 0)
+    if (!onnx_node_is_standard(node))
         return NULL;
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         for (const struct onnx_operator_entry *entry = lists[i]; entry->name; entry++)
-            if (strcmp(entry->name, name) == 0)
+            if (strcmp(entry->name, node->proto->op_type) == 0)
                 return entry;
     return NULL;
 }
@@ -34,38 +35,57 @@ static bool reads_unknown(const struct onnx_import *import)
     return false;
 }
 
-/* Whether the first input is a constant of an operator that computes with samples there. Such a node
- * has an input more than its operator, or it would have been folded. */
-static bool lacks_samples(const struct onnx_import *import)
+/* Whether the node has the inputs that its operator knows. Files of strangers have others; the
+ * operators' functions need not expect them. */
+static bool inputs_are_known(struct onnx_import *import, const struct onnx_operator_entry *entry)
 {
-    static const char *const takes_constants[] = {
-        "Add",    "Sub",       "Mul",    "Div",         "Pow",     "Max",
-        "Min",    "Where",     "Less",   "LessOrEqual", "Greater", "GreaterOrEqual",
-        "Equal",  "And",       "Or",     "Gather",      "Gemm",    "MatMul",
-        "Einsum", "Attention", "Concat", "GatherND",    "Expand",  "CastLike",
-    };
+    int count = import->node->input_count;
 
-    for (size_t i = 0; i < sizeof takes_constants / sizeof *takes_constants; i++)
-        if (strcmp(import->node->proto->op_type, takes_constants[i]) == 0)
-            return false;
-    return onnx_input(import, 0)->kind == ONNX_CONSTANT;
+    while (count > 0 && !onnx_has_input(import, count - 1))
+        count--;
+    if (entry && count > entry->inputs)
+        return onnx_fail(import, "it has %d inputs, and its operator %d", count, entry->inputs),
+               false;
+    for (int i = 0; i < count; i++)
+        if (onnx_input(import, i)->kind == ONNX_SEQUENCE &&
+            (i || !entry || !(entry->takes & ONNX_TAKES_LIST)))
+            return onnx_missing(import, "of a list of tensors"), false;
+    return true;
+}
+
+/* The first input is what an operator computes with: a tensor, if the entry does not say else. */
+static bool has_samples(struct onnx_import *import, const struct onnx_operator_entry *entry)
+{
+    enum onnx_value_kind kind = onnx_input(import, 0)->kind;
+    bool others = false;
+
+    if (kind == ONNX_TENSOR || (kind == ONNX_SEQUENCE && entry->takes & ONNX_TAKES_LIST) ||
+        (kind == ONNX_CONSTANT && entry->takes & ONNX_TAKES_CONSTANT))
+        return true;
+    for (int i = 0; i < import->node->input_count; i++)
+        others |= onnx_input(import, i)->kind == ONNX_TENSOR;
+    if (kind == ONNX_CONSTANT && !others)
+        onnx_missing(import, "of constants");
+    else
+        onnx_fail(import, kind == ONNX_CONSTANT
+                              ? "its first input is a constant and another one is not"
+                              : "its first input is missing");
+    return false;
 }
 
 /* Computes the node, or appends it to the graph. */
 static int node_append(struct onnx_import *import, const struct onnx_operator_entry *entry)
 {
     const Onnx__Node *proto = import->node->proto;
-    int code = proto->domain && *proto->domain && !entry ? -ENOTSUP : onnx_fold(import);
+    int code = onnx_node_is_standard(import->node) ? onnx_fold(import) : -ENOTSUP;
 
     if (code != -ENOTSUP)
         return code;
     if (!entry)
         return onnx_missing(import, "%s", onnx_fold_knows(proto->op_type) ? "of samples" : "");
-    if (onnx_input(import, 0)->kind == ONNX_ABSENT)
-        return onnx_fail(import, "an operand is missing");
-    if (lacks_samples(import))
-        return onnx_fail(import, "its first input is a constant and another one is not");
-    for (int i = 0; i < import->node->input_count && !entry->keeps; i++)
+    if (!has_samples(import, entry))
+        return import->error.code;
+    for (int i = 0; i < import->node->input_count && !(entry->takes & ONNX_TAKES_PENDING); i++)
         if (onnx_input(import, i)->kind == ONNX_TENSOR &&
             onnx_resolve(import, &import->values[import->node->input[i]]))
             return import->graph->error.code;
@@ -73,10 +93,25 @@ static int node_append(struct onnx_import *import, const struct onnx_operator_en
     return code == -ENOTSUP ? 0 : code;
 }
 
+/* What other nodes read and the operator's function has not given is missing: else they would take
+ * it for an input that is left out. */
+static void outputs_check(struct onnx_import *import)
+{
+    for (int i = 0; i < import->node->output_count; i++) {
+        int32_t output = import->node->output[i];
+
+        if (output >= 0 && import->model->readers[output] > 0 &&
+            import->values[output].kind == ONNX_ABSENT) {
+            onnx_missing(import, "whose output %d is read", i);
+            return;
+        }
+    }
+}
+
 static int node_import(struct onnx_import *import)
 {
     const Onnx__Node *proto = import->node->proto;
-    const struct onnx_operator_entry *entry = onnx_operator_find(proto->domain, proto->op_type);
+    const struct onnx_operator_entry *entry = operator_find(import->node);
     bool done = false;
     int code;
 
@@ -90,9 +125,13 @@ static int node_import(struct onnx_import *import)
                 import->values[import->node->output[i]].kind = ONNX_UNKNOWN;
         return entry || onnx_fold_knows(proto->op_type) ? 0 : onnx_missing(import, "%s", "");
     }
+    if (!inputs_are_known(import, entry))
+        return import->error.code;
     code = onnx_computed_prepare(import, &done);
     if (code == 0 && !done)
         code = node_append(import, entry);
+    if (code == 0 && !import->error.code && !import->graph->error.code)
+        outputs_check(import);
     return onnx_computed_finish(import) ? import->error.code : code;
 }
 

@@ -98,6 +98,10 @@ static int append_gemm(struct onnx_import *import)
     const struct onnx_value *bias = onnx_input(import, 2);
     int code;
 
+    /* [N] or [1, N]: another shape repeats along the rows, or is of the samples */
+    if (bias->kind != ONNX_ABSENT && bias->rank &&
+        bias->extent[bias->rank - 1] != onnx_value_elements(bias))
+        return onnx_missing(import, "with a bias for each row");
     if (x.kind != ONNX_TENSOR || weight.kind != ONNX_CONSTANT || x.rank - import->alone != 2 ||
         weight.rank != 2 || onnx_attribute_int(import, "transA", 0) ||
         onnx_attribute_float(import, "alpha", 1) != 1 ||
@@ -169,21 +173,6 @@ int onnx_batch_product(struct onnx_import *import, struct onnx_value *a, struct 
     return onnx_done(import, result);
 }
 
-/* Swaps the last two axes. */
-static void swap_last(struct onnx_value *value)
-{
-    int axes[ONNX_RANK_MAX], last = value->rank - 1;
-    int64_t extent = value->extent[last];
-
-    for (int r = 0; r <= last; r++)
-        axes[r] = r;
-    axes[last] = last - 1;
-    axes[last - 1] = last;
-    onnx_atoms_permute(&value->atoms, value->rank, axes);
-    value->extent[last] = value->extent[last - 1];
-    value->extent[last - 1] = extent;
-}
-
 /* A constant matrix times samples: their columns are rows of the transposed ones. */
 static int append_left_product(struct onnx_import *import, const struct onnx_value *weight,
                                struct onnx_value *x)
@@ -192,11 +181,11 @@ static int append_left_product(struct onnx_import *import, const struct onnx_val
 
     if (onnx_resolve(import, x))
         return import->graph->error.code;
-    swap_last(x);
+    onnx_axis_move(x, x->rank - 1, x->rank - 2);
     code = append_product(import, x, weight, NULL);
     if (code)
         return code;
-    swap_last(x);
+    onnx_axis_move(x, x->rank - 1, x->rank - 2);
     return onnx_done(import, *x);
 }
 
@@ -206,6 +195,7 @@ static bool is_matrix(struct onnx_import *import, struct onnx_value *weight)
     int last = weight->rank - 1;
 
     if (weight->kind != ONNX_CONSTANT || weight->rank < 2 ||
+        !onnx_shape_fits(2, weight->extent + last - 1) ||
         onnx_value_elements(weight) != weight->extent[last] * weight->extent[last - 1])
         return false;
     return weight->rank == 2 ||
@@ -285,7 +275,7 @@ int onnx_embed(struct onnx_import *import, const struct onnx_value *weight,
 }
 
 const struct onnx_operator_entry onnx_layer_operators[] = {
-    {"Gemm", append_gemm, false},
-    {"MatMul", append_mat_mul, true},
-    {NULL, NULL, false},
+    {"Gemm", append_gemm, 3, ONNX_TAKES_CONSTANT},
+    {"MatMul", append_mat_mul, 2, ONNX_TAKES_PENDING | ONNX_TAKES_CONSTANT},
+    {NULL, NULL, 0, 0},
 };

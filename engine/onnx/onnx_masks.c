@@ -11,14 +11,16 @@
 /* The value that casts and new axes make this one of. */
 static int32_t root_of(const struct onnx_import *import, int32_t value)
 {
-    for (int i = import->node_index; i-- > 0;) {
-        const struct onnx_node *node = &import->model->nodes[i];
+    const struct onnx_node *node;
+
+    while ((node = onnx_producer(import->model, value))) {
         const char *name = node->proto->op_type;
 
-        if (onnx_node_output(node, 0) == value && onnx_node_input(node, 0) >= 0 &&
-            (strcmp(name, "Cast") == 0 || strcmp(name, "Identity") == 0 ||
-             strcmp(name, "Unsqueeze") == 0))
-            value = node->input[0];
+        if (onnx_node_output(node, 0) != value || onnx_node_input(node, 0) < 0 ||
+            (strcmp(name, "Cast") != 0 && strcmp(name, "Identity") != 0 &&
+             strcmp(name, "Unsqueeze") != 0))
+            break;
+        value = node->input[0];
     }
     return value;
 }
@@ -336,15 +338,15 @@ static int append_where(struct onnx_import *import)
 }
 
 const struct onnx_operator_entry onnx_mask_operators[] = {
-    {"Equal", append_comparison, false},
-    {"Less", append_comparison, false},
-    {"LessOrEqual", append_comparison, false},
-    {"Greater", append_comparison, false},
-    {"GreaterOrEqual", append_comparison, false},
-    {"Sign", append_sign, false},
-    {"Not", append_not, false},
-    {"And", append_logic, false},
-    {"Or", append_logic, false},
-    {"Where", append_where, false},
-    {NULL, NULL, false},
+    {"Equal", append_comparison, 2, ONNX_TAKES_CONSTANT},
+    {"Less", append_comparison, 2, ONNX_TAKES_CONSTANT},
+    {"LessOrEqual", append_comparison, 2, ONNX_TAKES_CONSTANT},
+    {"Greater", append_comparison, 2, ONNX_TAKES_CONSTANT},
+    {"GreaterOrEqual", append_comparison, 2, ONNX_TAKES_CONSTANT},
+    {"Sign", append_sign, 1, 0},
+    {"Not", append_not, 1, 0},
+    {"And", append_logic, 2, ONNX_TAKES_CONSTANT},
+    {"Or", append_logic, 2, ONNX_TAKES_CONSTANT},
+    {"Where", append_where, 3, ONNX_TAKES_CONSTANT},
+    {NULL, NULL, 0, 0},
 };

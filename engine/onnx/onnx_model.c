@@ -26,6 +26,11 @@ const Onnx__Attribute *onnx_attribute(const struct onnx_node *node, const char *
     return NULL;
 }
 
+const struct onnx_node *onnx_producer(const struct onnx_model *model, int32_t value)
+{
+    return value < 0 || model->producer[value] < 0 ? NULL : &model->nodes[model->producer[value]];
+}
+
 /* ---- the file ---- */
 
 static int unpack(const char *path, Onnx__Model **proto, struct error *error)
@@ -234,8 +239,10 @@ static int node_check(struct onnx_model *model, int index, bool *made, struct er
         if (node->output[i] >= 0 && made[node->output[i]])
             return error_set(error, -EINVAL, "'%s' is made twice in the model",
                              node->proto->output[i]);
-        if (node->output[i] >= 0)
+        if (node->output[i] >= 0) {
             made[node->output[i]] = true;
+            model->producer[node->output[i]] = index;
+        }
     }
     return 0;
 }
@@ -278,9 +285,12 @@ static int nodes_read(struct onnx_model *model, struct error *error)
     model->numbers = calloc(numbers + 1, sizeof *model->numbers);
     model->readers = calloc(values + 1, sizeof *model->readers);
     model->reader = malloc((values + 1) * sizeof *model->reader);
-    if (!made || !model->nodes || !model->numbers || !model->readers || !model->reader)
+    model->producer = malloc((values + 1) * sizeof *model->producer);
+    if (!made || !model->nodes || !model->numbers || !model->readers || !model->reader ||
+        !model->producer)
         return error_no_memory(error, "the model's nodes");
     memset(model->reader, -1, (values + 1) * sizeof *model->reader);
+    memset(model->producer, -1, (values + 1) * sizeof *model->producer);
     for (int i = 0; i < model->initializer_count; i++)
         made[model->initializers[i].value] = true;
     for (size_t i = 0; i < graph->n_input; i++)
@@ -479,6 +489,7 @@ void onnx_close(struct onnx_model *model)
     free(model->names);
     free(model->readers);
     free(model->reader);
+    free(model->producer);
     onnx_externals_release(model);
     if (model->proto)
         onnx__model__free_unpacked(model->proto, NULL);

@@ -5,6 +5,8 @@
 #include "engine/onnx/onnx.h"
 #include "engine/onnx/onnx.pb-c.h"
 
+#include <string.h>
+
 /* Numbers of a tensor in the file, or computed while it is imported. */
 enum onnx_type {
     ONNX_FLOAT = 1,
@@ -39,6 +41,14 @@ struct onnx_node {
     int32_t *input, *output;   /* numbers of values; -1: left out */
     int input_count, output_count;
 };
+
+/* Whether its operator is of the standard; others may have the same names. */
+static inline bool onnx_node_is_standard(const struct onnx_node *node)
+{
+    const char *domain = node->proto->domain;
+
+    return !domain || !*domain || strcmp(domain, "ai.onnx") == 0;
+}
 
 /* Number of the value that the node reads or gives at a place; -1: there is none. */
 static inline int32_t onnx_node_input(const struct onnx_node *node, int place)
@@ -80,7 +90,8 @@ struct onnx_model {
     int32_t value_count;
     /* per value: nodes that read its numbers, the model's outputs counted twice */
     int32_t *readers;
-    int32_t *reader; /* per value: the last node that reads it, -1: none */
+    int32_t *reader;   /* per value: the last node that reads it, -1: none */
+    int32_t *producer; /* per value: the node that gives it, -1: none */
     int32_t inputs[ONNX_ENDS_MAX], outputs[ONNX_ENDS_MAX];
     int input_count, output_count;
     struct onnx_interface interfaces[ONNX_ENDS_MAX]; /* what each input reads */
@@ -97,6 +108,9 @@ int64_t onnx_interface_elements(const struct onnx_interface *interface);
 /* Bytes of a number; 0: the type is none that traind reads. */
 unsigned onnx_type_bytes(enum onnx_type type);
 bool onnx_type_is_float(enum onnx_type type);
+/* Whether a shape is possible: its numbers and strides can be counted, even along axes that have
+ * none. */
+bool onnx_shape_fits(int rank, const int64_t *extent);
 
 /* Reads the numbers of a tensor message. A buffer that had to be made goes to `*made`, which the
  * caller frees; else they stay the model's. -EINVAL with a sentence. */
@@ -105,3 +119,5 @@ int onnx_tensor_read(struct onnx_model *model, const Onnx__Tensor *tensor,
 void onnx_externals_release(struct onnx_model *model);
 
 const Onnx__Attribute *onnx_attribute(const struct onnx_node *node, const char *name);
+/* The node that gives the value; NULL: none does. */
+const struct onnx_node *onnx_producer(const struct onnx_model *model, int32_t value);

@@ -76,8 +76,11 @@ static int append_flatten(struct onnx_import *import)
     int64_t axis = onnx_attribute_int(import, "axis", 1), extent[2] = {1, 1};
 
     axis = axis < 0 ? axis + x.rank : axis;
+    if (axis < 0 || axis > x.rank)
+        return onnx_fail(import, "there is no axis %lld", (long long)axis);
     for (int r = 0; r < x.rank; r++)
-        extent[r >= axis] *= x.extent[r];
+        if (__builtin_mul_overflow(extent[r >= axis], x.extent[r], &extent[r >= axis]))
+            return onnx_fail(import, "a sample has too many numbers");
     return onnx_reshape_to(import, &x, 2, extent);
 }
 
@@ -264,24 +267,6 @@ static int batch_axis(const struct onnx_value *x)
     return 0;
 }
 
-/* Makes that axis the first one, or the first one that again. */
-static void axis_to_front(struct onnx_value *x, int axis, bool back)
-{
-    int order[ONNX_RANK_MAX] = {0};
-    struct onnx_value old = *x;
-
-    for (int r = 0; r < x->rank; r++)
-        order[r] = back ? (r < axis    ? r + 1
-                           : r == axis ? 0
-                                       : r)
-                        : (r == 0      ? axis
-                           : r <= axis ? r - 1
-                                       : r);
-    onnx_atoms_permute(&x->atoms, x->rank, order);
-    for (int r = 0; r < x->rank; r++)
-        x->extent[r] = old.extent[order[r]];
-}
-
 static int append_concat(struct onnx_import *import)
 {
     int count = import->node->input_count;
@@ -295,7 +280,7 @@ static int append_concat(struct onnx_import *import)
     if (axis < 0)
         return import->error.code;
     if (batch && axis != batch) {
-        axis_to_front(&first, batch, false);
+        onnx_axis_move(&first, batch, 0);
         axis += axis < batch;
         result = first;
     }
@@ -312,7 +297,7 @@ static int append_concat(struct onnx_import *import)
         int64_t outer, row;
 
         if (batch && x.kind == ONNX_TENSOR && x.rank == first.rank)
-            axis_to_front(&x, batch, false);
+            onnx_axis_move(&x, batch, 0);
         if (x.kind != ONNX_TENSOR || x.rank != first.rank || axis == 0 || x.extent[0] != ONNX_BATCH)
             return onnx_missing(import, "of other than samples, or along the batch");
         for (int r = 0; r < x.rank; r++)
@@ -340,26 +325,26 @@ static int append_concat(struct onnx_import *import)
     result.extent[axis] = joined;
     result = onnx_tensor_value(tensor, result.rank, result.extent);
     if (batch)
-        axis_to_front(&result, batch, true);
+        onnx_axis_move(&result, 0, batch);
     *onnx_output(import, 0) = result;
     return 0;
 }
 
 const struct onnx_operator_entry onnx_shape_operators[] = {
-    {"Identity", append_identity, true},
-    {"Cast", append_cast, true},
-    {"CastLike", append_cast, true},
-    {"Dropout", append_dropout, false},
-    {"Reshape", append_reshape, true},
-    {"Flatten", append_flatten, true},
-    {"Squeeze", append_axes, true},
-    {"Unsqueeze", append_axes, true},
-    {"Transpose", append_transpose, true},
-    {"Split", append_split, true},
-    {"SplitToSequence", append_split_to_sequence, true},
-    {"SequenceAt", append_sequence_at, true},
-    {"DepthToSpace", append_depth_and_space, true},
-    {"SpaceToDepth", append_depth_and_space, true},
-    {"Concat", append_concat, false},
-    {NULL, NULL, false},
+    {"Identity", append_identity, 1, ONNX_TAKES_PENDING | ONNX_TAKES_LIST},
+    {"Cast", append_cast, 1, ONNX_TAKES_PENDING},
+    {"CastLike", append_cast, 2, ONNX_TAKES_PENDING},
+    {"Dropout", append_dropout, 3, 0},
+    {"Reshape", append_reshape, 2, ONNX_TAKES_PENDING},
+    {"Flatten", append_flatten, 1, ONNX_TAKES_PENDING},
+    {"Squeeze", append_axes, 2, ONNX_TAKES_PENDING},
+    {"Unsqueeze", append_axes, 2, ONNX_TAKES_PENDING},
+    {"Transpose", append_transpose, 1, ONNX_TAKES_PENDING},
+    {"Split", append_split, 2, ONNX_TAKES_PENDING},
+    {"SplitToSequence", append_split_to_sequence, 2, ONNX_TAKES_PENDING},
+    {"SequenceAt", append_sequence_at, 2, ONNX_TAKES_LIST},
+    {"DepthToSpace", append_depth_and_space, 1, ONNX_TAKES_PENDING},
+    {"SpaceToDepth", append_depth_and_space, 1, ONNX_TAKES_PENDING},
+    {"Concat", append_concat, ONNX_ANY_NUMBER, ONNX_TAKES_CONSTANT},
+    {NULL, NULL, 0, 0},
 };

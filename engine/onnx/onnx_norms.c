@@ -115,19 +115,31 @@ static int group_norm(struct onnx_import *import, struct onnx_value *x, int64_t 
     return 0;
 }
 
-/* The node before the present one that gives the value; NULL: none does. */
-static const struct onnx_node *producer_of(const struct onnx_import *import, int32_t value)
-{
-    for (int i = 0; value >= 0 && i < import->model->node_count; i++)
-        for (int k = 0; k < import->model->nodes[i].output_count; k++)
-            if (import->model->nodes[i].output[k] == value)
-                return &import->model->nodes[i];
-    return NULL;
-}
-
 static bool is_operator(const struct onnx_node *node, const char *name)
 {
-    return node && strcmp(node->proto->op_type, name) == 0;
+    return node && onnx_node_is_standard(node) && strcmp(node->proto->op_type, name) == 0;
+}
+
+/* Whether an Unsqueeze puts one number of a vector on each channel of x: all axes behind the
+ * channels are new. */
+static bool spreads_channels(const struct onnx_import *import, const struct onnx_node *unsqueeze,
+                             const struct onnx_value *x)
+{
+    int32_t input = onnx_node_input(unsqueeze, 1);
+    const struct onnx_value *axes = input < 0 ? NULL : &import->values[input];
+    unsigned seen = 0;
+
+    if (!axes || axes->kind != ONNX_CONSTANT || onnx_value_elements(axes) != x->rank - 2)
+        return false;
+    for (int i = 0; i < x->rank - 2; i++) {
+        int64_t axis = onnx_integer(axes, i);
+
+        axis += axis < 0 ? x->rank - 1 : 0;
+        if (axis < 1 || axis > x->rank - 2)
+            return false;
+        seen |= 1u << axis;
+    }
+    return seen == (1u << (x->rank - 1)) - 2;
 }
 
 /* The constant of a number for each channel that `node` combines with the result of `before`, be it
@@ -142,15 +154,17 @@ static const struct onnx_value *channels_of(const struct onnx_import *import,
     bool shaped = false;
 
     while (value && value->kind != ONNX_CONSTANT) {
-        const struct onnx_node *shaper = producer_of(import, at);
+        const struct onnx_node *shaper = onnx_producer(import->model, at);
 
-        if (!is_operator(shaper, "Unsqueeze") && !is_operator(shaper, "CastLike"))
+        if (is_operator(shaper, "Unsqueeze") ? shaped || !spreads_channels(import, shaper, x)
+                                             : !is_operator(shaper, "CastLike"))
             return NULL;
         shaped |= is_operator(shaper, "Unsqueeze");
         at = onnx_node_input(shaper, 0);
         value = at < 0 ? NULL : &import->values[at];
     }
-    if (!value || onnx_value_elements(value) != x->extent[1] || value->part_count)
+    if (!value || onnx_value_elements(value) != x->extent[1] || value->part_count ||
+        (shaped && value->rank != 1))
         return NULL;
     for (int r = 1; !shaped && r <= x->rank - 2; r++)
         if (value->rank < x->rank - 1 || value->extent[value->rank - r] != 1)
@@ -162,7 +176,7 @@ static const struct onnx_value *channels_of(const struct onnx_import *import,
 static bool restores(const struct onnx_import *import, const struct onnx_node *back,
                      const struct onnx_node *before, const struct onnx_value *x)
 {
-    const struct onnx_node *shape = producer_of(import, back->input[1]);
+    const struct onnx_node *shape = onnx_producer(import->model, back->input[1]);
     const struct onnx_value *extents = back->input[1] < 0 ? NULL : &import->values[back->input[1]];
 
     if (is_operator(shape, "Shape") && shape->input_count == 1)
@@ -179,7 +193,7 @@ static bool restores(const struct onnx_import *import, const struct onnx_node *b
  * were; then come weight and bias. Does the work of these nodes; returns whether they are such. */
 static bool absorb_group_norm(struct onnx_import *import)
 {
-    const struct onnx_node *before = producer_of(import, import->node->input[0]);
+    const struct onnx_node *before = onnx_producer(import->model, import->node->input[0]);
     const struct onnx_node *back = onnx_only_reader(import, import->node, "Reshape");
     const struct onnx_node *scale = back ? onnx_only_reader(import, back, "Mul") : NULL;
     const struct onnx_node *shift = scale ? onnx_only_reader(import, scale, "Add") : NULL;
@@ -204,7 +218,7 @@ static bool absorb_group_norm(struct onnx_import *import)
     onnx_absorb(import, back, &x);
     onnx_absorb(import, scale, &x);
     onnx_absorb(import, shift, &x);
-    *onnx_output(import, 0) = x;
+    *onnx_output(import, 0) = *onnx_input(import, 0); /* its shape may be asked for */
     return true;
 }
 
@@ -237,10 +251,10 @@ static int append_group_norm(struct onnx_import *import)
 }
 
 const struct onnx_operator_entry onnx_norm_operators[] = {
-    {"InstanceNormalization", append_instance_norm, false},
-    {"GroupNormalization", append_group_norm, false},
-    {"BatchNormalization", append_batch_norm, false},
-    {"LayerNormalization", append_layer_norm, false},
-    {"RMSNormalization", append_rms_norm, false},
-    {NULL, NULL, false},
+    {"InstanceNormalization", append_instance_norm, 3, 0},
+    {"GroupNormalization", append_group_norm, 3, 0},
+    {"BatchNormalization", append_batch_norm, 5, 0},
+    {"LayerNormalization", append_layer_norm, 3, 0},
+    {"RMSNormalization", append_rms_norm, 2, 0},
+    {NULL, NULL, 0, 0},
 };

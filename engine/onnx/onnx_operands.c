@@ -278,6 +278,16 @@ static int with_tensor(struct onnx_import *import, struct onnx_value a, struct o
     }
     if (same)
         return with_equal(import, a, b, kind);
+    if (a.rank == b.rank && onnx_batch_axis(&a) > 0 && onnx_batch_axis(&a) == onnx_batch_axis(&b)) {
+        int batch = onnx_batch_axis(&a), code;
+
+        onnx_axis_move(&a, batch, 0);
+        onnx_axis_move(&b, batch, 0);
+        code = with_tensor(import, a, b, kind);
+        if (onnx_output(import, 0)->kind == ONNX_TENSOR)
+            onnx_axis_move(onnx_output(import, 0), 0, batch);
+        return code;
+    }
     if (b.rank != a.rank || b.extent[0] != a.extent[0] || b.extent[0] % ONNX_BATCH ||
         !extents_together(&a, &b, extent))
         return onnx_missing(import, "the smaller operand has no batch");
@@ -417,7 +427,13 @@ static int append_neg(struct onnx_import *import)
 }
 
 const struct onnx_operator_entry onnx_operand_operators[] = {
-    {"Add", append_binary, true},  {"Sub", append_binary, true},  {"Mul", append_binary, true},
-    {"Div", append_binary, true},  {"Pow", append_pow, true},     {"Neg", append_neg, true},
-    {"Max", append_extreme, true}, {"Min", append_extreme, true}, {NULL, NULL, false},
+    {"Add", append_binary, 2, ONNX_TAKES_PENDING | ONNX_TAKES_CONSTANT},
+    {"Sub", append_binary, 2, ONNX_TAKES_PENDING | ONNX_TAKES_CONSTANT},
+    {"Mul", append_binary, 2, ONNX_TAKES_PENDING | ONNX_TAKES_CONSTANT},
+    {"Div", append_binary, 2, ONNX_TAKES_PENDING | ONNX_TAKES_CONSTANT},
+    {"Pow", append_pow, 2, ONNX_TAKES_PENDING | ONNX_TAKES_CONSTANT},
+    {"Neg", append_neg, 1, ONNX_TAKES_PENDING},
+    {"Max", append_extreme, ONNX_ANY_NUMBER, ONNX_TAKES_PENDING | ONNX_TAKES_CONSTANT},
+    {"Min", append_extreme, ONNX_ANY_NUMBER, ONNX_TAKES_PENDING | ONNX_TAKES_CONSTANT},
+    {NULL, NULL, 0, 0},
 };

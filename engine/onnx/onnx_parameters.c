@@ -60,17 +60,27 @@ static int64_t piece_place(const struct piece *piece, int64_t index)
     return place;
 }
 
+/* The first and the last place of the store at which it has a number. False: they cannot be
+ * counted. */
+static bool piece_range(const struct piece *piece, int64_t *first, int64_t *last)
+{
+    int64_t reach;
+
+    *first = *last = piece->offset;
+    for (int r = 0; r < piece->rank; r++)
+        if (__builtin_mul_overflow(piece->extent[r] - 1, piece->stride[r], &reach) ||
+            __builtin_add_overflow(reach < 0 ? *first : *last, reach, reach < 0 ? first : last))
+            return false;
+    return true;
+}
+
 /* Whether all its numbers stand in the store. Views are worked out from what files say, so nothing
  * is read before this is known. */
 static bool piece_is_within(const struct piece *piece)
 {
-    int64_t first = piece->offset, last = piece->offset, reach;
+    int64_t first, last;
 
-    for (int r = 0; r < piece->rank; r++)
-        if (__builtin_mul_overflow(piece->extent[r] - 1, piece->stride[r], &reach) ||
-            __builtin_add_overflow(reach < 0 ? first : last, reach, reach < 0 ? &first : &last))
-            return false;
-    return first >= 0 && last < piece->store.count;
+    return piece_range(piece, &first, &last) && first >= 0 && last < piece->store.count;
 }
 
 /* Reads `count` numbers of a piece from its number `first` on. */
@@ -190,7 +200,8 @@ static int lent_add(struct onnx_import *import, struct onnx_lent *lent,
         struct piece *last = &lent->piece[lent->count - 1];
 
         if (is_run(last) && is_run(&piece) && last->store.data == piece.store.data &&
-            last->store.count == piece.store.count && last->offset + last->count == piece.offset) {
+            last->store.count == piece.store.count && last->store.type == piece.store.type &&
+            last->offset + last->count == piece.offset) {
             last->count += piece.count;
             last->extent[0] = last->count;
             last->stride[0] = last->rank = 1;
@@ -336,9 +347,14 @@ static bool pieces_overlap(const struct piece *a, const struct piece *b)
 {
     /* two parameters of different sizes may lie at one place of a file */
     int64_t count = a->store.count > b->store.count ? a->store.count : b->store.count;
+    int64_t first[2], last[2];
     bool overlap = false, *read;
 
     if (a->store.data != b->store.data || !a->store.trains)
+        return false;
+    /* a model may have thousands of parts of one parameter, one behind another */
+    if (piece_range(a, &first[0], &last[0]) && piece_range(b, &first[1], &last[1]) &&
+        (last[0] < first[1] || last[1] < first[0]))
         return false;
     read = calloc((size_t)count, sizeof *read);
     if (!read)
@@ -500,6 +516,8 @@ int32_t onnx_weights_tensor(struct onnx_import *import, const struct onnx_weight
     if (!lent)
         return import->error.code;
     tensor = graph_find_tensor(import->graph, lent->name);
+    if (tensor >= 0 && import->graph->tensors[tensor].initializer.values != &lent->values)
+        return onnx_fail(import, "the weights %s have the name of what a node gives", lent->name);
     if (tensor >= 0)
         return tensor;
     statistic |= !trains;

@@ -8,6 +8,7 @@
 
 /* The gates of ONNX in the order of PyTorch: i o f c -> i f c o, and z r h -> r z h. */
 enum { LSTM_GATES = 4, GRU_GATES = 3 };
+enum { HIDDEN_MAX = INT32_MAX / 16 }; /* the rows of all gates can be counted */
 static const int lstm_gates[LSTM_GATES] = {0, 2, 3, 1}, gru_gates[LSTM_GATES] = {1, 0, 2};
 
 /* Binds the parameter that has these rows of each gate: `first` and the following of `value`, whose
@@ -40,6 +41,20 @@ static bool is_zero(const struct onnx_value *value)
     return value->kind == ONNX_ABSENT || (onnx_is_uniform(value, &number) && number == 0);
 }
 
+/* Whether the weights have as many directions as the node says. */
+static bool has_directions(struct onnx_import *import)
+{
+    char text[16];
+    const char *direction = onnx_attribute_text(import, "direction", "forward", text, sizeof text);
+    int64_t wanted = strcmp(direction, "bidirectional") == 0 ? 2 : 1;
+
+    if (onnx_input(import, 1)->extent[0] == wanted)
+        return true;
+    onnx_fail(import, "its weights have %lld directions, not %lld",
+              (long long)onnx_input(import, 1)->extent[0], (long long)wanted);
+    return false;
+}
+
 static bool is_known(struct onnx_import *import, bool lstm)
 {
     const struct onnx_value *weights = onnx_input(import, 1), *state = onnx_input(import, 2),
@@ -50,11 +65,13 @@ static bool is_known(struct onnx_import *import, bool lstm)
     if (onnx_input(import, 0)->kind != ONNX_TENSOR || onnx_input(import, 0)->rank != 3 ||
         weights->kind != ONNX_CONSTANT || state->kind != ONNX_CONSTANT ||
         bias->kind != ONNX_CONSTANT || weights->rank != 3 || state->rank != 3 || bias->rank != 2 ||
-        hidden < 1)
+        hidden < 1 || hidden > HIDDEN_MAX)
         return onnx_missing(import, "without constant weights and biases"), false;
+    if (!has_directions(import))
+        return false;
     if (weights->extent[1] != gates * hidden || state->extent[1] != gates * hidden ||
         bias->extent[1] != 2 * gates * hidden || weights->extent[0] != state->extent[0] ||
-        weights->extent[0] != bias->extent[0] || weights->extent[0] > 2)
+        weights->extent[0] != bias->extent[0])
         return onnx_fail(import, "the shapes of its weights do not fit each other"), false;
     if (!is_zero(onnx_input(import, 5)) || (lstm && !is_zero(onnx_input(import, 6))) ||
         onnx_has_input(import, 4) || (lstm && onnx_has_input(import, 7)))
@@ -290,9 +307,11 @@ static bool rnn_is_known(struct onnx_import *import, enum activation_kind *kind)
         state->kind != ONNX_CONSTANT || weight->rank != 3 || state->rank != 3 ||
         (bias->kind != ONNX_ABSENT && (bias->kind != ONNX_CONSTANT || bias->rank != 2)))
         return onnx_missing(import, "without constant weights and biases"), false;
+    if (!has_directions(import))
+        return false;
     if (weight->extent[1] != state->extent[1] || state->extent[1] != state->extent[2] ||
-        weight->extent[0] != state->extent[0] || weight->extent[0] < 1 || weight->extent[0] > 2 ||
-        state->extent[2] < 1 ||
+        weight->extent[0] != state->extent[0] || state->extent[2] < 1 ||
+        state->extent[2] > HIDDEN_MAX ||
         (bias->kind != ONNX_ABSENT &&
          (bias->extent[0] != weight->extent[0] || bias->extent[1] != 2 * state->extent[1])))
         return onnx_fail(import, "the shapes of its weights do not fit each other"), false;
@@ -360,8 +379,8 @@ static int append_rnn(struct onnx_import *import)
 }
 
 const struct onnx_operator_entry onnx_sequence_operators[] = {
-    {"RNN", append_rnn, false},
-    {"LSTM", append_recurrent, false},
-    {"GRU", append_recurrent, false},
-    {NULL, NULL, false},
+    {"RNN", append_rnn, 6, 0},
+    {"LSTM", append_recurrent, 8, 0},
+    {"GRU", append_recurrent, 6, 0},
+    {NULL, NULL, 0, 0},
 };

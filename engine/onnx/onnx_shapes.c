@@ -42,7 +42,7 @@ static int new_shape(struct onnx_import *import, const struct onnx_value *value,
     }
     if (inferred >= 0 && product > 0 && elements % product == 0)
         product *= extent[inferred] = elements / product;
-    if (product != elements || elements == INT64_MAX)
+    if (product != elements || elements == INT64_MAX || !onnx_shape_fits(rank, extent))
         return onnx_fail(import, "the new shape does not have as many numbers as the input");
     return rank;
 }
@@ -159,6 +159,7 @@ int onnx_slice_ranges(struct onnx_import *import, const struct onnx_value *value
     int end_count = onnx_integers(import, "ends", 2, ends, ONNX_RANK_MAX);
     int axis_count = onnx_integers(import, "axes", 3, axes, ONNX_RANK_MAX);
     int step_count = onnx_integers(import, "steps", 4, steps, ONNX_RANK_MAX);
+    unsigned seen = 0;
 
     if (import->error.code)
         return -1;
@@ -171,6 +172,9 @@ int onnx_slice_ranges(struct onnx_import *import, const struct onnx_value *value
 
         if (axis < 0)
             return -1;
+        if (seen >> axis & 1)
+            return onnx_fail(import, "it names an axis twice");
+        seen |= 1u << axis;
         if (step == 0 || step < -INT32_MAX || step > INT32_MAX)
             return onnx_fail(import, "a step of %lld is impossible", (long long)step);
         ranges[i] = range_of(axis, value->extent[axis], starts[i], ends[i], step);
@@ -191,7 +195,7 @@ int onnx_split_widths(struct onnx_import *import, const struct onnx_value *value
         count = (int)onnx_attribute_int(import, "num_outputs", import->node->output_count);
         if (count < 1 || count > ONNX_SPLIT_MAX)
             return onnx_fail(import, "%d parts; 1 to %d are possible", count, ONNX_SPLIT_MAX);
-        each = (value->extent[*axis] + count - 1) / count;
+        each = value->extent[*axis] / count + (value->extent[*axis] % count > 0);
         for (int i = 0; i < count; i++) {
             int64_t left = value->extent[*axis] - i * each;
 
@@ -199,7 +203,7 @@ int onnx_split_widths(struct onnx_import *import, const struct onnx_value *value
         }
     }
     for (int i = 0; i < count; i++) {
-        if (widths[i] < 0 || widths[i] > value->extent[*axis])
+        if (widths[i] < 0 || widths[i] > value->extent[*axis] - sum)
             return onnx_fail(import, "its parts do not make its input");
         sum += widths[i];
     }
@@ -219,7 +223,7 @@ int onnx_sequence_widths(struct onnx_import *import, const struct onnx_value *va
     if (*axis < 0)
         return 0;
     left = value->extent[*axis];
-    if (split->kind != ONNX_CONSTANT || left > ONNX_BATCH)
+    if (split->kind != ONNX_CONSTANT || left >= ONNX_BATCH)
         return onnx_missing(import, "into parts that are not constant");
     if (!onnx_attribute_int(import, "keepdims", 1))
         return onnx_missing(import, "without keepdims");

@@ -299,6 +299,20 @@ static int64_t padded_place(const char *mode, int64_t at, int64_t extent)
     return -1;
 }
 
+/* The rows of a padded axis. What is cut off at an end (a negative number) is gone before the other
+ * one is padded, as in PyTorch and onnxruntime. */
+static void padded_rows(const char *mode, int64_t before, int64_t behind, int64_t extent,
+                        int64_t *rows)
+{
+    int64_t cut = before < 0 ? -before : 0, kept = extent - cut + (behind < 0 ? behind : 0);
+
+    for (int64_t i = 0; i < extent + before + behind; i++) {
+        int64_t place = kept > 0 ? padded_place(mode, i - before - cut, kept) : -1;
+
+        rows[i] = place < 0 ? -1 : place + cut;
+    }
+}
+
 int onnx_pad(struct onnx_import *import, struct onnx_value *value, const char *mode,
              const int64_t *before, const int64_t *behind)
 {
@@ -318,8 +332,7 @@ int onnx_pad(struct onnx_import *import, struct onnx_value *value, const char *m
         rows[r] = onnx_allocate(import, (size_t)extent[r], sizeof **rows);
         if (!rows[r])
             return import->error.code;
-        for (int64_t i = 0; i < extent[r]; i++)
-            rows[r][i] = padded_place(mode, i - before[r], value->extent[r]);
+        padded_rows(mode, before[r], behind[r], value->extent[r], rows[r]);
     }
     return take_axes(import, value, rows, extent);
 }
@@ -467,7 +480,10 @@ static int append_gather_nd(struct onnx_import *import)
 }
 
 const struct onnx_operator_entry onnx_take_operators[] = {
-    {"Slice", append_slice, true},        {"Pad", append_pad, false},
-    {"Gather", append_gather, true},      {"Expand", append_expand, true},
-    {"GatherND", append_gather_nd, true}, {NULL, NULL, false},
+    {"Slice", append_slice, 5, ONNX_TAKES_PENDING},
+    {"Pad", append_pad, 4, 0},
+    {"Gather", append_gather, 2, ONNX_TAKES_PENDING | ONNX_TAKES_CONSTANT},
+    {"Expand", append_expand, 2, ONNX_TAKES_PENDING},
+    {"GatherND", append_gather_nd, 2, ONNX_TAKES_PENDING | ONNX_TAKES_CONSTANT},
+    {NULL, NULL, 0, 0},
 };

@@ -38,6 +38,16 @@ bool onnx_type_is_float(enum onnx_type type)
            type == ONNX_BFLOAT16;
 }
 
+bool onnx_shape_fits(int rank, const int64_t *extent)
+{
+    int64_t strides = 1;
+
+    for (int r = 0; r < rank; r++)
+        if (extent[r] < 0 || __builtin_mul_overflow(strides, extent[r] ? extent[r] : 1, &strides))
+            return false;
+    return true;
+}
+
 static const char *name_of(const Onnx__Tensor *tensor)
 {
     return tensor->name && *tensor->name ? tensor->name : "of a constant";
@@ -246,26 +256,23 @@ static void field_copy(const Onnx__Tensor *tensor, enum onnx_type type, size_t h
                 ((uint16_t *)to)[i] = (uint16_t)tensor->int32_data[i];
 }
 
-/* The shape, and its number of elements and of bytes. Strides along axes that have no number must
- * be possible, too. */
+/* The shape, and its number of elements and of bytes. */
 static int shape_read(const Onnx__Tensor *tensor, struct onnx_initializer *result, size_t *bytes,
                       struct error *error)
 {
-    int64_t count = 1, strides = 1;
+    int64_t count = 1;
 
     if (tensor->n_dims > ONNX_RANK_MAX)
         return error_set(error, -EINVAL, "the weights %s have %zu dimensions, at most %d are read",
                          name_of(tensor), tensor->n_dims, ONNX_RANK_MAX);
     result->rank = (int)tensor->n_dims;
-    for (int i = 0; i < result->rank; i++) {
-        result->extent[i] = tensor->dims[i];
-        count *= tensor->dims[i] > 0 ? 1 : 0;
-        if (tensor->dims[i] < 0 ||
-            __builtin_mul_overflow(strides, tensor->dims[i] ? tensor->dims[i] : 1, &strides))
-            return error_set(error, -EINVAL, "the weights %s have an impossible shape",
-                             name_of(tensor));
-    }
-    count *= strides;
+    if (result->rank)
+        memcpy(result->extent, tensor->dims, tensor->n_dims * sizeof *tensor->dims);
+    if (!onnx_shape_fits(result->rank, result->extent))
+        return error_set(error, -EINVAL, "the weights %s have an impossible shape",
+                         name_of(tensor));
+    for (int i = 0; i < result->rank; i++)
+        count *= result->extent[i];
     result->store.count = count;
     if (__builtin_mul_overflow((size_t)count, onnx_type_bytes(result->store.type), bytes) ||
         count > INT64_MAX / 64)

@@ -18,6 +18,29 @@ struct onnx_value onnx_tensor_value(int32_t tensor, int rank, const int64_t *ext
     return value;
 }
 
+int onnx_batch_axis(const struct onnx_value *value)
+{
+    for (int r = 0; r < value->rank; r++)
+        if (value->extent[r] >= ONNX_BATCH)
+            return r;
+    return -1;
+}
+
+void onnx_axis_move(struct onnx_value *value, int from, int to)
+{
+    const struct onnx_value old = *value;
+    int order[ONNX_RANK_MAX] = {0}, axis = 0;
+
+    for (int r = 0; r < value->rank; r++) {
+        if (axis == from)
+            axis++;
+        order[r] = r == to ? from : axis++;
+    }
+    onnx_atoms_permute(&value->atoms, value->rank, order);
+    for (int r = 0; r < value->rank; r++)
+        value->extent[r] = old.extent[order[r]];
+}
+
 struct onnx_layer_name onnx_layer_name(const struct onnx_import *import, const char *suffix)
 {
     struct onnx_layer_name name;
@@ -30,10 +53,14 @@ struct onnx_layer_name onnx_layer_name(const struct onnx_import *import, const c
 /* The tensor with another shape of its samples. */
 int32_t onnx_reshaped(struct onnx_import *import, int32_t tensor, int rank, const int64_t *sample)
 {
-    const struct graph_shape *shape = &import->graph->tensors[tensor].shape;
+    const struct graph_shape *shape;
     int64_t extent[GRAPH_RANK_MAX]; /* a copy: `sample` may be of a tensor, and nodes move those */
-    bool same = shape->rank == rank + 1;
+    bool same;
 
+    if (tensor < 0)
+        return tensor;
+    shape = &import->graph->tensors[tensor].shape;
+    same = shape->rank == rank + 1;
     for (int r = 0; r < rank && same; r++)
         same = shape->extent[r + 1] == sample[r];
     if (same)

@@ -5,10 +5,13 @@
 
 #include "engine/onnx/onnx_model.h"
 
+#include <limits.h>
+
 #define ONNX_BATCH ((int64_t)1 << 40)
 enum { ONNX_ATOMS_MAX = 16, ONNX_PARTS_MAX = 16 };
-enum { ONNX_COMPUTED_MAX = 1 << 26 }; /* numbers of a constant that is computed */
-enum { ONNX_LISTED_MAX = 6 };         /* operators that one sentence names as missing */
+enum { ONNX_COMPUTED_MAX = 1 << 26 };     /* numbers of a constant that is computed */
+enum { ONNX_ALL_COMPUTED_MAX = 1 << 28 }; /* of all of them, which live until the end: 2 GiB */
+enum { ONNX_LISTED_MAX = 6 };             /* operators that one sentence names as missing */
 
 /* How the axes of a value lie in a tensor of the graph, whose numbers are in the order of the
  * atoms. Atom 0 is the batch. Axis r of the value is made of the atoms order[first[r]] to before
@@ -92,6 +95,7 @@ struct onnx_import {
     struct error error;        /* the first */
     char *missing;             /* operators that are missing, one a line; owned */
     int missing_count;
+    int64_t computed; /* numbers of all constants that were computed */
 };
 
 /* ---- onnx_value.c ---- */
@@ -178,14 +182,10 @@ bool onnx_atoms_match(struct onnx_atoms *a, struct onnx_atoms *b, int rank);
 
 /* A value that is the graph's tensor, whose axes are each an atom in its order. */
 struct onnx_value onnx_tensor_value(int32_t tensor, int rank, const int64_t *extent);
-/* ---- values of parameters alone (onnx_computed.c) ---- */
-
-/* Gives the present node what it reads in the form that its operator takes: parameters that are
- * repeated over the batch, or are computed from parameters, become tensors. `*done`: the node's
- * work is done, or it is missing. 0, or the error that the import or its graph keeps. */
-int onnx_computed_prepare(struct onnx_import *import, bool *done);
-/* Behind the node's operator: marks results that are alone. */
-int onnx_computed_finish(struct onnx_import *import);
+/* Gives an axis of a tensor another place; the others stay in their order. */
+void onnx_axis_move(struct onnx_value *value, int from, int to);
+/* The axis that has the batch; -1: none. */
+int onnx_batch_axis(const struct onnx_value *value);
 
 /* Makes the value a tensor whose numbers are in the order of its axes, the batch first. */
 int onnx_settle(struct onnx_import *import, struct onnx_value *value);
@@ -201,6 +201,15 @@ void onnx_rows_widen(struct onnx_value *value, int32_t tensor, int64_t features)
 /* The tensor of a shape of the sample with as many numbers, in the order of the value's axes. */
 int32_t onnx_shaped(struct onnx_import *import, struct onnx_value *value, int rank,
                     const int64_t *sample);
+
+/* ---- values of parameters alone (onnx_computed.c) ---- */
+
+/* Gives the present node what it reads in the form that its operator takes: parameters that are
+ * repeated over the batch, or are computed from parameters, become tensors. `*done`: the node's
+ * work is done, or it is missing. 0, or the error that the import or its graph keeps. */
+int onnx_computed_prepare(struct onnx_import *import, bool *done);
+/* Behind the node's operator: marks results that are alone. */
+int onnx_computed_finish(struct onnx_import *import);
 
 /* ---- rows by constant numbers (onnx_take.c) ---- */
 
@@ -219,14 +228,21 @@ int32_t onnx_repeated_tensor(struct onnx_import *import, const struct onnx_value
 int onnx_resettled(struct onnx_import *import, struct onnx_value *value, int32_t tensor, int rank,
                    const int64_t *extent);
 
-/* ---- the operators (onnx_operators.c and what it lists) ---- */
+/* ---- the operators (the lists of onnx_tensors.h) ---- */
 
 /* Appends the present node, some of whose inputs are tensors, to the graph. 0, or the error that
  * the import or its graph keeps. */
 typedef int onnx_operator(struct onnx_import *import);
+/* What an operator reads beside finished tensors. */
+enum {
+    ONNX_TAKES_PENDING = 1,  /* inputs that are to be cut out or multiplied still */
+    ONNX_TAKES_CONSTANT = 2, /* a constant as the first input */
+    ONNX_TAKES_LIST = 4      /* a list of tensors as the first input */
+};
+#define ONNX_ANY_NUMBER INT_MAX
 struct onnx_operator_entry {
     const char *name;
     onnx_operator *append;
-    bool keeps; /* it takes inputs that are to be cut out or multiplied still */
+    int inputs;     /* that the standard knows; ONNX_ANY_NUMBER */
+    unsigned takes; /* ONNX_TAKES_… */
 };
-const struct onnx_operator_entry *onnx_operator_find(const char *domain, const char *name);

@@ -234,10 +234,13 @@ static int bind_call(struct backend_program *program, int32_t index, struct prod
     struct range slice = program_slice(program, task);
     char *workspace = program->node_address[index];
     int size = slice.end - slice.first == state->samples[0] ? 0 : 1;
-    void *x = program_sample(program, state->tensors.x, slice.first);
+    /* samples in another shape: their address changes with each step */
+    bool external = !program->tensor_bytes[program->root[state->tensors.x]];
+    void *x = external ? NULL : program_sample(program, state->tensors.x, slice.first);
     void *y = program_sample(program, state->tensors.y, slice.first);
     void *weights = program_address(program, state->tensors.weights), *bias = NULL;
     void *a = x, *b = workspace, *c = y;
+    int result;
 
     if (state->tensors.direction == ONEDNN_FORWARD && state->tensors.bias >= 0)
         bias = program_address(program, state->tensors.bias);
@@ -250,8 +253,15 @@ static int bind_call(struct backend_program *program, int32_t index, struct prod
         b = state->turned ? y : x;
         c = workspace + (size_t)task * state->partial_bytes;
     }
-    return onednn_product_bind(program->device->onednn, state->product[size], a, b, bias, c,
-                               program_task_scratch(program, task), &state->call[task], error);
+    result = onednn_product_bind(program->device->onednn, state->product[size], a, b, bias, c,
+                                 program_task_scratch(program, task), &state->call[task], error);
+    if (!result && external)
+        result = program_add_source_call(
+            program, state->call[task],
+            (size_t)(slice.first * program_sample_elements(program, state->tensors.x)) *
+                sizeof(float),
+            error);
+    return result;
 }
 
 static int add_data_steps(struct backend_program *program, int32_t index,

@@ -476,10 +476,13 @@ static void empty_constants_are_no_crash(void **state)
 static void shapes_of_tensors_may_move(void **state)
 {
     Onnx__Model *model = model_read_from("tests/reference/data/onnx/squeeze.onnx");
+    Onnx__Node *node = node_find(model, "LayerNormalization", 0);
     struct error error = {0};
 
     (void)state;
-    text_set(&node_find(model, "LayerNormalization", 0)->op_type, "LogSoftmax");
+    text_set(&node->op_type, "LogSoftmax");
+    while (node->n_input > 1)
+        free(node->input[--node->n_input]);
     write_model(model);
     expect(try_images("net.onnx", 3, 12, &error), &error);
     onnx__model__free_unpacked(model, NULL);
