@@ -154,8 +154,8 @@ struct share {
  * fewer than four of them wait for the weights. A barrier takes as long as the products of a number
  * of rows and weights. Both were measured on two Zen 5 cores with layers of 32 to 1024 units. */
 enum { COST_ROWS = 6, COST_ROWS_MIN = 4, COST_BARRIER = 1000 };
-/* Products of integers, or of numbers in bfloat16, in the time of one of floats. A tile of AMX takes
- * about as long with one row as with all of them: its weights are to be read. */
+/* Products of integers, or of numbers in bfloat16, in the time of one of floats. A tile of AMX
+ * takes about as long with one row as with all of them, because its weights have to be read. */
 enum { COST_INT8 = 4, COST_BFLOAT16 = 12 };
 
 static int64_t product_cost(const struct recurrent_state *state, int64_t rows, int64_t panels)

@@ -243,7 +243,8 @@ static void copy_transposed(struct backend_program *program, const struct step *
     (state->bfloat16 ? transpose_bfloat16 : transpose)(program, step, task, from, rows, clears);
 }
 
-/* Multiplies the transposed gradients with `rows` rows of the layer's output or of carried state. */
+/* Multiplies the transposed gradients with `rows` rows of the layer's output, or of its carried
+ * state. */
 static void run_product(struct backend_program *program, const struct step *step, int task,
                         int thread, struct onednn_call *call, const float *outputs, int64_t rows)
 {

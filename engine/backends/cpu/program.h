@@ -581,7 +581,8 @@ void step_divide(const struct backend_program *program, struct step *step);
 /* Declares an access of the step: by slice if the tensor is batched, else by `pattern`. */
 void step_touch_tensor(struct backend_program *program, struct step *step, int32_t tensor,
                        enum access_pattern pattern, bool write);
-/* Declares that the step reads the squares of all gradients, by which updates are scaled or skipped. */
+/* Declares that the step reads the squares of all gradients, by which updates are scaled or
+ * skipped. */
 void step_touch_squares(const struct backend_program *program, struct step *step);
 /* Declares that the step reads its node's inputs: of samples its slice, of others the whole. */
 void step_touch_inputs(struct backend_program *program, struct step *step);
