@@ -6,8 +6,8 @@
  * step, because each needs the whole state. No number depends on the division.
  *
  * A layer whose weights are int8 has them packed already. The state is quantized behind each step
- * by a fixed factor: its numbers are from -1 to 1. In bfloat16 on a processor with AMX the state, or
- * backward the gradient, is rounded behind each step.
+ * by a fixed factor: its numbers are from -1 to 1. In bfloat16 on a processor with AMX each step
+ * rounds the state, or backward the gradient, for the next one.
  *
  * Where the layer carries state, its first step begins with what the batch before left, and its
  * last one leaves the state in a result, which OP_CARRY_STATE copies once nothing reads the old. */

@@ -42,8 +42,8 @@ struct recurrent_product {
  * multiplies. */
 struct recurrent_bfloat16 {
     const uint16_t *weights; /* from recurrent_pack_bfloat16 */
-    /* [B][row]: what is multiplied, NULL if it is 0; and what this step gives the next. An odd depth
-     * is filled up with a 0 */
+    /* [B][row]: what is multiplied, NULL if it is 0; and what this step gives the next. An odd
+     * depth is filled up with a 0 */
     const uint16_t *before;
     uint16_t *after;
     int64_t row; /* numbers from one row to the next, even */
