@@ -387,6 +387,25 @@ class Computed(nn.Module):
         return self.temperature.exp() * functions.normalize(w, dim=-1) @ functions.normalize(self.classes, dim=-1).t()
 
 
+class Factors(nn.Module):
+    """Weights of convolutions that others read, too: norms of weight norm, also by groups and of few channels, and the same layer
+    over single pixels."""
+
+    def __init__(self):
+        super().__init__()
+        weight_norm = nn.utils.parametrizations.weight_norm
+        self.stem = weight_norm(nn.Conv2d(3, 16, 3, padding=1))
+        self.square = weight_norm(nn.Conv2d(16, 16, 3, padding=1, bias=False))
+        self.groups = weight_norm(nn.Conv2d(16, 8, 3, padding=1, groups=4))
+        self.depth = weight_norm(nn.Conv2d(8, 8, 3, groups=8))
+        self.up = weight_norm(nn.ConvTranspose2d(8, 8, 2, stride=2))
+        self.point, self.head = nn.Conv2d(8, 8, 1), nn.Linear(8, 10)
+
+    def forward(self, x):
+        x = self.up(self.depth(self.groups(self.square(self.stem(x).relu()).relu()).tanh()))
+        return self.head((self.point(x) * self.point(x.mean((2, 3), keepdim=True)).sigmoid()).amax((2, 3)))
+
+
 class Extremes(nn.Module):
     """The larger and smaller of two, extremes along any axis, their smooth forms, CELU; what is compared with thresholds."""
 
@@ -471,6 +490,7 @@ MODELS = {
     "shared": Case(Shared, (2, 8, 8), rate=0.1),
     "ends": Case(Ends, (21,), classes=3, rate=0.1),
     "computed": Case(Computed, (2, 8), rate=0.02),
+    "factors": Case(Factors, (3, 8, 8), batch=4, rate=0.05),
     "extremes": Case(Extremes, (8, 8), rate=0.02),
     "cells": Case(Cells, (4, 5), rate=0.05),
     "bags": Case(Bags, (9,), classes=20, rate=0.05, symbols=True),
