@@ -439,7 +439,7 @@ static int attention_compose(struct onnx_import *import, struct onnx_value value
             return code;
         scores = *onnx_output(import, 0);
     }
-    if (onnx_resolve(import, &scores) || onnx_softmax(import, scores, scores.rank - 1, false))
+    if (onnx_resolve(import, &scores) || onnx_softmax(import, scores, scores.rank - 1))
         return import->graph->error.code;
     scores = *onnx_output(import, 0);
     code = onnx_batch_product(import, &scores, &value[2]);

@@ -16,7 +16,7 @@ static bool is_among(const char *name, const char *words)
     size_t length = strlen(name);
 
     for (const char *at = words; length && (at = strstr(at, name)); at += length)
-        if (at[-1] == ' ' && at[length] == ' ')
+        if (at > words && at[-1] == ' ' && at[length] == ' ')
             return true;
     return false;
 }

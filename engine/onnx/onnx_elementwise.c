@@ -231,7 +231,7 @@ static void axis_to_end(struct onnx_value *x, int axis, bool back)
         x->extent[r] = old.extent[order[r]];
 }
 
-int onnx_softmax(struct onnx_import *import, struct onnx_value x, int axis, bool logarithm)
+int onnx_softmax(struct onnx_import *import, struct onnx_value x, int axis)
 {
     int32_t tensor;
 
@@ -241,10 +241,6 @@ int onnx_softmax(struct onnx_import *import, struct onnx_value x, int axis, bool
     if (tensor < 0)
         return tensor;
     tensor = graph_softmax(import->graph, tensor, import->node->name);
-    if (logarithm)
-        tensor = graph_function(import->graph, tensor,
-                                &(struct function_attributes){.kind = FUNCTION_LOG},
-                                onnx_layer_name(import, ".log").text);
     if (axis != x.rank - 1)
         axis_to_end(&x, axis, true);
     return onnx_done_as(import, x, tensor);
@@ -255,9 +251,10 @@ static int append_softmax(struct onnx_import *import)
     struct onnx_value x = *onnx_input(import, 0);
     int axis = onnx_axis(import, onnx_attribute_int(import, "axis", -1), x.rank);
 
-    return axis < 0 ? import->error.code
-                    : onnx_softmax(import, x, axis,
-                                   strcmp(import->node->proto->op_type, "LogSoftmax") == 0);
+    if (axis < 0)
+        return import->error.code;
+    return strcmp(import->node->proto->op_type, "Softmax") == 0 ? onnx_softmax(import, x, axis)
+                                                                : onnx_log_softmax(import, x, axis);
 }
 
 const struct onnx_operator_entry onnx_elementwise_operators[] = {

@@ -239,6 +239,33 @@ static int append_log_sum_exp(struct onnx_import *import)
     return onnx_combine(import, &x, &largest, BROADCAST_ADD);
 }
 
+/* Without the logarithm of a softmax, which is 0 where others are much larger. */
+int onnx_log_softmax(struct onnx_import *import, struct onnx_value x, int axis)
+{
+    struct onnx_value largest = x, sum;
+    int64_t kept[ONNX_RANK_MAX];
+    int code;
+
+    memcpy(kept, x.extent, sizeof kept);
+    kept[axis] = 1;
+    if (largest_of(import, &largest, 1u << axis, x.rank, kept))
+        return import->error.code;
+    code = onnx_combine(import, &x, &largest, BROADCAST_SUBTRACT);
+    if (code || onnx_output(import, 0)->kind != ONNX_TENSOR)
+        return code;
+    x = *onnx_output(import, 0);
+    sum = x;
+    sum.tensor =
+        graph_function(import->graph, x.tensor, &(struct function_attributes){.kind = FUNCTION_EXP},
+                       onnx_layer_name(import, ".exp").text);
+    if (sum.tensor < 0 || append_sum(import, &sum, 1u << axis, x.rank, kept, false))
+        return import->error.code;
+    sum.tensor = graph_function(import->graph, sum.tensor,
+                                &(struct function_attributes){.kind = FUNCTION_LOG},
+                                onnx_layer_name(import, ".log").text);
+    return sum.tensor < 0 ? sum.tensor : onnx_combine(import, &x, &sum, BROADCAST_SUBTRACT);
+}
+
 const struct onnx_operator_entry onnx_function_operators[] = {
     {"Exp", append_function, false},
     {"Log", append_function, false},

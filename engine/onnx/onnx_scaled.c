@@ -17,15 +17,16 @@ static int scale_by(struct onnx_import *import, struct onnx_value *x,
     int batch = onnx_batch_axis(x);
     double number;
 
-    if (onnx_is_uniform(&scale, &number)) {
+    if (onnx_is_uniform(&scale, &number) && number != 0) {
         x->factor = (x->factor != 0 ? x->factor : 1) * number;
         *onnx_output(import, 0) = *x;
         return onnx_resolve(import, x);
     }
     for (int r = 0; r < x->rank; r++)
         extent[r + 1] = r == axis && scaled->axis >= 0 ? x->extent[axis] : 1;
-    if (!onnx_reshape_value(import, &scale, x->rank + 1, extent) ||
-        !onnx_align(import, &scale, x->rank, batch, batch < 0 ? 0 : x->extent[batch]))
+    if (scale.kind == ONNX_TENSOR &&
+        (!onnx_reshape_value(import, &scale, x->rank + 1, extent) ||
+         !onnx_align(import, &scale, x->rank, batch, batch < 0 ? 0 : x->extent[batch])))
         return -ENOTSUP;
     if (onnx_combine(import, x, &scale, BROADCAST_MULTIPLY) ||
         onnx_output(import, 0)->kind != ONNX_TENSOR)

@@ -2,6 +2,7 @@
  * lists of indices. They become the engine's operator OP_TAKE. */
 #include "engine/graph/forward.h"
 #include "engine/onnx/onnx_fold.h"
+#include "engine/onnx/onnx_parameters.h"
 #include "engine/onnx/onnx_tensors.h"
 
 #include <errno.h>
@@ -169,31 +170,55 @@ int onnx_expand(struct onnx_import *import, struct onnx_value *value, const int6
 
 /* ---- numbers of a parameter ---- */
 
+/* Where number `index` of a view stands in its store. */
+static int64_t view_place(const struct onnx_value *value, int64_t index)
+{
+    int64_t place = value->offset;
+
+    for (int r = value->rank - 1; r >= 0; r--) {
+        place += index % value->extent[r] * value->stride[r];
+        index /= value->extent[r];
+    }
+    return place;
+}
+
+/* The tensor that has the numbers of `source`, of which rows[i] are wanted. If a layer has the
+ * parameter in another order, it is that layer's, and the rows are changed to where they are
+ * there. */
+static int32_t source_tensor(struct onnx_import *import, const struct onnx_value *source,
+                             int64_t *rows, int64_t count, int64_t *from)
+{
+    int64_t *places;
+    int32_t tensor;
+
+    *from = onnx_value_elements(source);
+    if (source->part_count || !onnx_weight_is_turned(import, source))
+        return onnx_weight(import, source, NULL, false);
+    places = onnx_allocate(import, (size_t)source->store->count + 1, sizeof *places);
+    tensor = places ? onnx_weight_elsewhere(import, source->store, places) : -1;
+    if (tensor < 0) /* which says so */
+        return onnx_weight(import, source, NULL, false);
+    for (int64_t i = 0; i < count; i++)
+        rows[i] = places[view_place(source, rows[i])];
+    *from = source->store->count;
+    return tensor;
+}
+
 int32_t onnx_picked_tensor(struct onnx_import *import, const struct onnx_value *value)
 {
-    const struct onnx_value *source = value->store->source;
     struct take_attributes take = {.outer = 1, .inner = 1, .to = onnx_value_elements(value)};
-    int32_t parameter = onnx_weight(import, source, NULL, false), map;
+    int32_t parameter, map;
     int64_t *rows;
 
-    take.from = onnx_value_elements(source);
-    if (parameter < 0)
-        return parameter;
-    if (take.to > TAKE_ROWS_MAX || take.from > TAKE_ROWS_MAX)
+    if (take.to > TAKE_ROWS_MAX || onnx_value_elements(value->store->source) > TAKE_ROWS_MAX)
         return onnx_fail(import, "too many numbers of a parameter");
     rows = onnx_allocate(import, (size_t)take.to + 1, sizeof *rows);
     if (!rows)
         return import->error.code;
-    for (int64_t i = 0; i < take.to; i++) {
-        int64_t rest = i, place = value->offset;
-
-        for (int r = value->rank - 1; r >= 0; r--) {
-            place += rest % value->extent[r] * value->stride[r];
-            rest /= value->extent[r];
-        }
-        rows[i] = value->store->places[place];
-    }
-    map = map_append(import, &take, rows);
+    for (int64_t i = 0; i < take.to; i++)
+        rows[i] = value->store->places[view_place(value, i)];
+    parameter = source_tensor(import, value->store->source, rows, take.to, &take.from);
+    map = parameter < 0 ? parameter : map_append(import, &take, rows);
     return map < 0 ? map
                    : graph_take(import->graph, parameter, map, &take,
                                 onnx_layer_name(import, ".take").text);
@@ -215,24 +240,16 @@ int32_t onnx_repeated_tensor(struct onnx_import *import, const struct onnx_value
         source.stride[0] = 1;
         source.extent[0] = value->store->count;
     }
-    take.from = onnx_value_elements(&source);
-    if (take.to < 1 || take.to > TAKE_ROWS_MAX || take.from > TAKE_ROWS_MAX)
+    if (take.to < 1 || take.to > TAKE_ROWS_MAX || onnx_value_elements(&source) > TAKE_ROWS_MAX)
         return onnx_fail(import, "it repeats %lld numbers for each sample; %d are possible",
-                         (long long)take.from, (int)TAKE_ROWS_MAX);
-    parameter = onnx_weight(import, &source, NULL, false);
+                         (long long)onnx_value_elements(&source), (int)TAKE_ROWS_MAX);
     rows = onnx_allocate(import, (size_t)take.to + 1, sizeof *rows);
-    if (parameter < 0 || !rows)
-        return parameter < 0 ? parameter : import->error.code;
-    for (int64_t i = 0; i < take.to; i++) {
-        int64_t rest = i, place = whole ? value->offset : i;
-
-        for (int r = value->rank - 1; r >= 0 && whole; r--) {
-            place += rest % value->extent[r] * value->stride[r];
-            rest /= value->extent[r];
-        }
-        rows[i] = place;
-    }
-    map = map_append(import, &take, rows);
+    if (!rows)
+        return import->error.code;
+    for (int64_t i = 0; i < take.to; i++)
+        rows[i] = whole ? view_place(value, i) : i;
+    parameter = source_tensor(import, &source, rows, take.to, &take.from);
+    map = parameter < 0 ? parameter : map_append(import, &take, rows);
     return map < 0 ? map
                    : graph_take(import->graph, parameter, map, &take,
                                 onnx_layer_name(import, ".repeat").text);

@@ -71,7 +71,8 @@ int onnx_clip(struct onnx_import *import, struct onnx_value x, double least, dou
 int onnx_batch_product(struct onnx_import *import, struct onnx_value *a, struct onnx_value *b);
 
 /* The softmax along an axis, or its logarithm, as the present node's output. */
-int onnx_softmax(struct onnx_import *import, struct onnx_value x, int axis, bool logarithm);
+int onnx_softmax(struct onnx_import *import, struct onnx_value x, int axis);
+int onnx_log_softmax(struct onnx_import *import, struct onnx_value x, int axis);
 /* A constant mask as numbers: `shows` where it is true, `hides` elsewhere. */
 struct onnx_value onnx_mask_numbers(struct onnx_import *import, const struct onnx_value *mask,
                                     double shows, double hides);

@@ -427,6 +427,37 @@ class Extremes(nn.Module):
         return self.head(torch.cat([largest, z.amax(2), least, z.view(-1, 8, 12, 2).max(-1)[0].amax(1)], 1))
 
 
+class Orders(nn.Module):
+    """A factorization machine: a matrix and its squares; norms of columns behind the product; a factor of 0; scores that are far
+    apart."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear, self.factors = nn.Linear(8, 6), nn.Parameter(torch.randn(8, 6) * 0.3)
+        self.classes, self.nothing = nn.Parameter(torch.randn(6, 10)), nn.Parameter(torch.randn(6, 6))
+
+    def forward(self, x):
+        y = self.linear(x) + 0.5 * ((x @ self.factors).square() - x.square() @ self.factors.square())
+        y = y + nn.functional.linear(y, self.nothing * 0.0)
+        y = y + 1e-3 * (y * 500).log_softmax(-1)
+        return (y @ self.classes) / self.classes.norm(dim=0)
+
+
+class Columns(nn.Module):
+    """Tables of single columns, of parts of the symbols, and of symbols in a square."""
+
+    def __init__(self):
+        super().__init__()
+        self.tables = nn.ModuleList(nn.Embedding(20, width) for width in (2, 3, 5))
+        self.part, self.image, self.conv = nn.Embedding(20, 4), nn.Embedding(20, 4), nn.Conv2d(4, 6, 2)
+        self.head = nn.Linear(20, 20)
+
+    def forward(self, x):
+        columns = [table(x[:, 2 * i]) for i, table in enumerate(self.tables)]
+        image = self.conv(self.image(x.view(-1, 3, 3)).permute(0, 3, 1, 2)).mean((2, 3))
+        return self.head(torch.cat([*columns, self.part(x[:, 2:5]).mean(1), image], 1))
+
+
 class Cells(nn.Module):
     """Loops over cells that begin with a learnt state, and with 0; learnt queries; a row of zeros beside the samples."""
 
@@ -491,6 +522,8 @@ MODELS = {
     "ends": Case(Ends, (21,), classes=3, rate=0.1),
     "computed": Case(Computed, (2, 8), rate=0.02),
     "factors": Case(Factors, (3, 8, 8), batch=4, rate=0.05),
+    "orders": Case(Orders, (8,), rate=0.02),
+    "columns": Case(Columns, (9,), classes=20, rate=0.05, symbols=True),
     "extremes": Case(Extremes, (8, 8), rate=0.02),
     "cells": Case(Cells, (4, 5), rate=0.05),
     "bags": Case(Bags, (9,), classes=20, rate=0.05, symbols=True),
