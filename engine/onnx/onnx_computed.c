@@ -24,15 +24,16 @@ static bool is_among(const char *name, const char *words)
 /* Nodes that move constants and compute nothing. */
 static const char views[] =
     " Constant Shape Size Identity Dropout Reshape Transpose Slice Split SplitToSequence Gather "
-    "GatherND Concat Expand Squeeze Unsqueeze Flatten ConstantOfShape SequenceAt Cast CastLike ";
-static const char two_operands[] = " Add Sub Mul Div Pow Max Min Where ";
+    "GatherND Concat Expand Tile Squeeze Unsqueeze Flatten ConstantOfShape SequenceAt Cast CastLike ";
+static const char two_operands[] =
+    " Add Sub Mul Div Pow Max Min Where Less LessOrEqual Greater GreaterOrEqual And Or ";
 /* Nodes that compute from a value that is alone, and perhaps constants. */
 static const char one_operand[] =
     " Exp Log Sqrt Reciprocal Sin Cos Erf Neg Abs Relu Sigmoid Tanh HardSigmoid HardSwish Gelu "
     "Swish Mish Softplus LeakyRelu PRelu Elu Selu Celu Clip Softmax LogSoftmax ReduceMean "
     "ReduceSum ReduceL1 ReduceL2 ReduceMax ReduceMin ReduceLogSumExp ReduceSumSquare "
     "LayerNormalization RMSNormalization Reshape Transpose Squeeze Unsqueeze Slice Split Gather "
-    "GatherND Gemm ";
+    "GatherND Gemm Not Sign ";
 static const char same[] = " Identity Cast CastLike ";
 /* Nodes whose operand is a tensor of samples, even if it is the same for all. */
 static const char products[] = " Gemm MatMul Conv ConvTranspose Einsum Concat ";
@@ -198,16 +199,24 @@ static int operator_run(struct onnx_import *import)
     return import->entry->append(import);
 }
 
-/* Repeats it along axes of extent 1; along the batch too, if the shape names it. */
+/* Repeats it along axes of extent 1; along the batch too, if the shape or the repeats (of a Tile)
+ * name it. */
 static int expand(struct onnx_import *import)
 {
     int64_t wanted[ONNX_RANK_MAX], extent[ONNX_RANK_MAX + 1] = {ONNX_BATCH};
     int rank = onnx_integers(import, "shape", 1, wanted, ONNX_RANK_MAX), axis = -1;
+    bool tile = strcmp(import->node->proto->op_type, "Tile") == 0;
     struct onnx_value value;
 
     if (rank < 0 || !input_replace(import, 0))
         return import->error.code;
     value = import->replaced[0];
+    for (int r = 0; r < rank && tile; r++) {
+        if (rank != value.rank - 1 || (wanted[r] != 1 && value.extent[r + 1] != 1))
+            return onnx_missing(import, "that repeats more than one number of what is computed "
+                                        "from parameters alone");
+        wanted[r] *= value.extent[r + 1];
+    }
     for (int r = 0; r < rank; r++)
         axis = wanted[r] >= ONNX_BATCH ? r : axis;
     if (axis >= 0 ? !onnx_align(import, &value, rank, axis, wanted[axis])
@@ -268,6 +277,27 @@ static int scatter(struct onnx_import *import)
         return import->error.code;
     value = *onnx_output(import, 0);
     return onnx_combine(import, &value, &adds, BROADCAST_ADD);
+}
+
+/* Keeps one side of a matrix's diagonal: the others are times 0. */
+static int triangle(struct onnx_import *import)
+{
+    int64_t diagonal = onnx_has_input(import, 1) ? onnx_integer(onnx_input(import, 1), 0) : 0;
+    bool upper = onnx_attribute_int(import, "upper", 1);
+    struct onnx_value value, keeps;
+    void *kept;
+
+    if (!input_replace(import, 0))
+        return import->error.code;
+    value = import->replaced[0];
+    if (value.rank < 3)
+        return onnx_missing(import, "of no matrix");
+    keeps = onnx_constant_new(import, ONNX_FLOAT, 2, value.extent + value.rank - 2, &kept);
+    for (int64_t row = 0; kept && row < keeps.extent[0]; row++)
+        for (int64_t column = 0; column < keeps.extent[1]; column++)
+            ((double *)kept)[row * keeps.extent[1] + column] =
+                upper ? column - row >= diagonal : column - row <= diagonal;
+    return kept ? onnx_combine(import, &value, &keeps, BROADCAST_MULTIPLY) : import->error.code;
 }
 
 /* Makes a vector a row or a column. */
@@ -362,6 +392,30 @@ static int samples_product(struct onnx_import *import, struct onnx_value x,
     return 0;
 }
 
+/* Whether the input is what a Where chooses, and constant numbers that differ. */
+static bool is_choice(const struct onnx_import *import, int index)
+{
+    const struct onnx_value *value = onnx_input(import, index);
+    double number;
+
+    return index > 0 && strcmp(import->node->proto->op_type, "Where") == 0 &&
+           value->kind == ONNX_CONSTANT && onnx_type_is_float(value->type) &&
+           !onnx_is_uniform(value, &number) && !repeats_over_batch(value);
+}
+
+/* Makes such inputs of a choice between samples tensors. Returns whether there is one. */
+static bool choices_replace(struct onnx_import *import)
+{
+    bool any = false;
+
+    for (int i = 1; i < import->node->input_count; i++)
+        if (is_choice(import, i)) {
+            any = true;
+            import->replaced[i] = onnx_alone_tensor(import, onnx_input(import, i));
+        }
+    return any && !import->error.code;
+}
+
 /* A node all of whose operands are constant or alone. */
 static int prepare_alone(struct onnx_import *import, bool *done)
 {
@@ -377,10 +431,12 @@ static int prepare_alone(struct onnx_import *import, bool *done)
     *done = true;
     if (strcmp(name, "MatMul") == 0)
         return alone_product(import);
-    if (strcmp(name, "Expand") == 0)
+    if (strcmp(name, "Expand") == 0 || strcmp(name, "Tile") == 0)
         return expand(import);
     if (strcmp(name, "ScatterND") == 0)
         return scatter(import);
+    if (strcmp(name, "Trilu") == 0)
+        return triangle(import);
     if (strcmp(name, "Transpose") == 0 && onnx_input(import, 0)->scaled)
         return onnx_transpose_scaled(import, onnx_input(import, 0));
     if ((strcmp(name, "Mul") == 0 || strcmp(name, "Div") == 0) && count == 2 &&
@@ -400,7 +456,8 @@ static int prepare_alone(struct onnx_import *import, bool *done)
             break;
         }
     for (int i = 0; i < count; i++)
-        if ((onnx_input(import, i)->alone || concat || i == chosen) && !input_replace(import, i)) {
+        if ((onnx_input(import, i)->alone || concat || i == chosen || is_choice(import, i)) &&
+            !input_replace(import, i)) {
             *done = true;
             return import->error.code;
         }
@@ -428,6 +485,47 @@ static const struct onnx_value *samples_of(const struct onnx_import *import)
     return found;
 }
 
+static int prepare_mixed(struct onnx_import *import, bool *done);
+
+/* Whether the node is a layer with a bias that is computed. */
+static bool has_computed_bias(const struct onnx_import *import)
+{
+    const char *name = import->node->proto->op_type;
+
+    return onnx_input(import, 2)->alone && samples_of(import) == onnx_input(import, 0) &&
+           (strncmp(name, "Conv", 4) == 0 ||
+            (strcmp(name, "Gemm") == 0 && onnx_attribute_float(import, "beta", 1) == 1 &&
+             !onnx_attribute_int(import, "transA", 0)));
+}
+
+/* Such a layer: the bias is added to its result. */
+static int biased_layer(struct onnx_import *import)
+{
+    bool image = strcmp(import->node->proto->op_type, "Gemm") != 0, done = false;
+    struct onnx_value bias = *onnx_input(import, 2), x = *onnx_input(import, 0), y;
+    int64_t extent[ONNX_RANK_MAX + 1] = {ONNX_BATCH};
+    void *numbers;
+    int code;
+
+    import->replaced[2] = onnx_constant_new(import, ONNX_FLOAT, 0, NULL, &numbers); /* 0 is none */
+    if (!numbers || !onnx_multiply_out(import, &bias) || onnx_resolve(import, &bias) ||
+        onnx_resolve(import, &x))
+        return import->error.code;
+    import->replaced[0] = x;
+    code = onnx_input(import, 1)->alone ? prepare_mixed(import, &done) : 0;
+    if (!code && !done)
+        code = import->entry->append(import);
+    if (code || onnx_output(import, 0)->kind != ONNX_TENSOR)
+        return import->error.code;
+    y = *onnx_output(import, 0);
+    for (int r = 0; r < y.rank; r++)
+        extent[r + 1] = r == (image ? 1 : y.rank - 1) ? y.extent[r] : 1;
+    if (!onnx_reshape_value(import, &bias, y.rank + 1, extent) ||
+        !onnx_align(import, &bias, y.rank, 0, y.extent[0]))
+        return import->error.code;
+    return onnx_combine(import, &y, &bias, BROADCAST_ADD);
+}
+
 /* A node of samples that reads values that are alone. */
 static int prepare_mixed(struct onnx_import *import, bool *done)
 {
@@ -437,9 +535,12 @@ static int prepare_mixed(struct onnx_import *import, bool *done)
     bool product = strcmp(name, "MatMul") == 0, gemm = strcmp(name, "Gemm") == 0;
     bool weights = x == onnx_input(import, 0) && weight->alone && !bias->alone;
     struct onnx_value result;
+    double number = 1;
     int code;
 
     *done = true;
+    if (has_computed_bias(import))
+        return biased_layer(import);
     if (weights && weight->scaled && onnx_scaled_layer(import, &code))
         return code;
     if (weights && ((product && weight->rank <= 3) ||
@@ -449,10 +550,18 @@ static int prepare_mixed(struct onnx_import *import, bool *done)
         code =
             samples_product(import, *x, *weight, gemm && onnx_attribute_int(import, "transB", 0));
         if (code || !gemm || bias->kind == ONNX_ABSENT ||
+            (onnx_is_uniform(bias, &number) && number == 0) ||
             onnx_output(import, 0)->kind != ONNX_TENSOR)
             return import->error.code;
         result = *onnx_output(import, 0);
         return onnx_combine(import, &result, bias, BROADCAST_ADD);
+    }
+    if (strcmp(name, "Einsum") == 0) {
+        for (int i = 0; i < import->node->input_count; i++)
+            if (onnx_input(import, i)->alone && !input_replace(import, i))
+                return import->error.code;
+        *done = false;
+        return 0;
     }
     if (!product && !is_among(name, two_operands))
         return onnx_missing(import, "of samples and of what is computed from parameters alone");
@@ -517,6 +626,51 @@ static bool turned_replace(struct onnx_import *import)
     return !import->error.code;
 }
 
+/* Makes a stack of matrices, or one whose numbers are in another order than the parameter's, a
+ * tensor, if it is an operand of a product with samples. Returns whether it is such. */
+static bool stack_replace(struct onnx_import *import)
+{
+    bool product = strcmp(import->node->proto->op_type, "MatMul") == 0;
+
+    for (int i = 0; i < 2 && product && import->node->input_count == 2; i++) {
+        const struct onnx_value *weight = onnx_input(import, i);
+        int64_t stack = 1;
+
+        if (!onnx_value_trains(weight) || weight->rank < 2 || repeats_over_batch(weight) ||
+            onnx_input(import, !i)->kind != ONNX_TENSOR)
+            continue;
+        for (int r = 0; r < weight->rank - 2; r++)
+            stack *= weight->extent[r];
+        if (stack == 1 && !(onnx_is_picked(weight) && weight->rank == 2 && i == 1))
+            continue;
+        import->replaced[i] = onnx_alone_tensor(import, weight);
+        return import->replaced[i].kind == ONNX_TENSOR && !import->error.code;
+    }
+    return false;
+}
+
+/* Whether constants are read that have to become tensors: an operator that is not computed from
+ * constants, or a shape that joins the batch with another axis. */
+static bool reads_constants(struct onnx_import *import, bool repeats)
+{
+    const char *name = import->node->proto->op_type;
+    struct onnx_value first = *onnx_input(import, 0);
+    int64_t extent[ONNX_RANK_MAX];
+    int rank;
+
+    if (first.kind != ONNX_CONSTANT || !onnx_type_is_float(first.type) || !import->entry)
+        return false;
+    if (!onnx_fold_knows(name))
+        return true;
+    if (!repeats || strcmp(name, "Reshape") != 0 || onnx_input(import, 1)->kind != ONNX_CONSTANT)
+        return false;
+    rank = onnx_new_shape(import, &first, extent);
+    for (int r = 0; r < rank; r++)
+        if (extent[r] > ONNX_BATCH)
+            return true;
+    return false;
+}
+
 int onnx_computed_prepare(struct onnx_import *import, bool *done)
 {
     const char *name = import->node->proto->op_type;
@@ -533,14 +687,17 @@ int onnx_computed_prepare(struct onnx_import *import, bool *done)
         repeats |= repeats_over_batch(value);
     }
     if (samples && !alone && trains)
-        alone = turned_replace(import);
+        alone = turned_replace(import) || stack_replace(import);
+    if (samples)
+        alone |= choices_replace(import);
     if (alone)
         return samples ? prepare_mixed(import, done) : prepare_alone(import, done);
     if (samples ? !repeats || !is_among(name, products) || is_token(import)
-                : !trains || is_view(import))
+                : (!trains || is_view(import)) && !reads_constants(import, repeats))
         return 0;
     if (!repeats)
-        return import->entry || strcmp(name, "ScatterND") == 0 ? prepare_alone(import, done) : 0;
+        return import->entry || is_among(name, " ScatterND Trilu ") ? prepare_alone(import, done)
+                                                                    : 0;
     for (int i = 0; i < count; i++)
         if (repeats_over_batch(onnx_input(import, i)))
             import->replaced[i] = batch_tensor(import, onnx_input(import, i));

@@ -43,6 +43,7 @@ static bool lacks_samples(const struct onnx_import *import)
         "Min",    "Where",     "Less",   "LessOrEqual", "Greater", "GreaterOrEqual",
         "Equal",  "And",       "Or",     "Gather",      "Gemm",    "MatMul",
         "Einsum", "Attention", "Concat", "GatherND",    "Expand",  "CastLike",
+        "Tile",
     };
 
     for (size_t i = 0; i < sizeof takes_constants / sizeof *takes_constants; i++)

@@ -3,6 +3,7 @@
 #include "engine/onnx/onnx_tensors.h"
 
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 
 struct onnx_layer_name onnx_weight_layer(const struct onnx_import *import,
@@ -92,22 +93,27 @@ static int append_product(struct onnx_import *import, struct onnx_value *x,
     return 0;
 }
 
+/* alpha x W + beta b, which is beta (alpha / beta x W + b). */
 static int append_gemm(struct onnx_import *import)
 {
     struct onnx_value x = *onnx_input(import, 0), weight = *onnx_input(import, 1);
     const struct onnx_value *bias = onnx_input(import, 2);
+    double alpha = onnx_attribute_float(import, "alpha", 1);
+    double beta = bias->kind == ONNX_ABSENT ? 1 : onnx_attribute_float(import, "beta", 1);
     int code;
 
     if (x.kind != ONNX_TENSOR || weight.kind != ONNX_CONSTANT || x.rank - import->alone != 2 ||
-        weight.rank != 2 || onnx_attribute_int(import, "transA", 0) ||
-        onnx_attribute_float(import, "alpha", 1) != 1 ||
-        (bias->kind != ONNX_ABSENT && onnx_attribute_float(import, "beta", 1) != 1) ||
-        bias->kind == ONNX_TENSOR)
+        weight.rank != 2 || onnx_attribute_int(import, "transA", 0) || bias->kind == ONNX_TENSOR ||
+        !isnormal(alpha / beta) || !isnormal(beta))
         return onnx_missing(import, "other than rows times a constant matrix and a bias");
+    x.factor = alpha / beta;
+    if (onnx_resolve(import, &x))
+        return import->graph->error.code;
     if (!onnx_attribute_int(import, "transB", 0) &&
         onnx_constant_permute(import, &weight, (int[]){1, 0}))
         return import->error.code;
     code = append_product(import, &x, &weight, bias);
+    x.factor = beta == 1 ? 0 : beta;
     return code ? code : onnx_done(import, x);
 }
 

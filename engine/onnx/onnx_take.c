@@ -452,6 +452,40 @@ static int append_expand(struct onnx_import *import)
     return import->error.code;
 }
 
+/* Axes of more than one number become two: the repeats, and the axis. */
+static int append_tile(struct onnx_import *import)
+{
+    struct onnx_value x = *onnx_input(import, 0);
+    int64_t repeats[ONNX_RANK_MAX], apart[2 * ONNX_RANK_MAX], wide[2 * ONNX_RANK_MAX];
+    int64_t extent[ONNX_RANK_MAX];
+    int count = onnx_integers(import, "repeats", 1, repeats, ONNX_RANK_MAX), rank = 0;
+
+    if (import->error.code)
+        return import->error.code;
+    if (x.kind != ONNX_TENSOR || count != x.rank)
+        return onnx_missing(import, "of other than samples, or with other than a repeat per axis");
+    for (int r = 0; r < x.rank; r++) {
+        bool batch = x.extent[r] >= ONNX_BATCH;
+
+        if (repeats[r] < 1 || repeats[r] > TAKE_ROWS_MAX || (batch && repeats[r] != 1))
+            return onnx_missing(import, "that repeats the batch, or too often");
+        extent[r] = x.extent[r] * repeats[r];
+        if (repeats[r] != 1 && x.extent[r] != 1) {
+            apart[rank] = 1;
+            wide[rank++] = repeats[r];
+        }
+        apart[rank] = x.extent[r];
+        wide[rank++] = x.extent[r] == 1 ? repeats[r] : x.extent[r];
+    }
+    if (rank > ONNX_RANK_MAX)
+        return onnx_missing(import, "along too many axes");
+    if (onnx_reshape_to(import, &x, rank, apart) || onnx_expand(import, &x, wide) ||
+        onnx_reshape_to(import, &x, count, extent))
+        return import->error.code;
+    *onnx_output(import, 0) = x;
+    return 0;
+}
+
 /* Rows by the numbers of the first axes. */
 static int append_gather_nd(struct onnx_import *import)
 {
@@ -484,7 +518,11 @@ static int append_gather_nd(struct onnx_import *import)
 }
 
 const struct onnx_operator_entry onnx_take_operators[] = {
-    {"Slice", append_slice, true},        {"Pad", append_pad, false},
-    {"Gather", append_gather, true},      {"Expand", append_expand, true},
-    {"GatherND", append_gather_nd, true}, {NULL, NULL, false},
+    {"Slice", append_slice, true},
+    {"Pad", append_pad, false},
+    {"Gather", append_gather, true},
+    {"Expand", append_expand, true},
+    {"GatherND", append_gather_nd, true},
+    {"Tile", append_tile, true},
+    {NULL, NULL, false},
 };

@@ -458,6 +458,39 @@ class Columns(nn.Module):
         return self.head(torch.cat([*columns, self.part(x[:, 2:5]).mean(1), image], 1))
 
 
+class Mixed(nn.Module):
+    """Weights, biases and choices that are computed, in the forms that ordinary modules have: softplus and triangles of matrices, a
+    bias times a factor, factors upon factors, a matrix for each feature, tiles, a norm over two axes, shares of zeros."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm, self.bilinear = nn.LayerNorm([4, 6]), nn.Bilinear(6, 6, 5)
+        self.symmetric, self.positive = nn.Parameter(torch.randn(6, 6) * 0.4), nn.Parameter(torch.randn(6, 6))
+        self.one, self.two, self.bias = (nn.Parameter(torch.rand(n) + 0.5) for n in (6, 6, 6))
+        self.features, self.nodes = nn.Parameter(torch.randn(4, 6, 3) * 0.4), nn.Parameter(torch.randn(4, 2))
+        self.plain = nn.Parameter(torch.randn(6, 6) * 0.4)
+        self.token, self.start = nn.Parameter(torch.randn(1, 1, 6)), nn.Parameter(torch.randn(6))
+        self.cell, self.head = nn.GRUCell(6, 6), nn.Linear(5 + 6 + 12 + 6 + 6, 10)
+
+    def forward(self, x):
+        functions = nn.functional
+        y = self.norm(x)
+        w = self.symmetric.triu() + self.symmetric.triu(1).t()
+        y = functions.linear(y, w, self.bias * 0.5) + functions.linear(y, functions.softplus(self.positive))
+        y = y @ (self.two * (self.symmetric * self.one.unsqueeze(1) * 0.7)).t()
+        y = torch.einsum("ij,bjd->bid", (self.nodes @ self.nodes.t()).softmax(1), y)
+        first, count = self.token.repeat(x.shape[0], 1, 1), x.shape[0]
+        rows = self.start.expand(count, 2, 6).reshape(-1, 6)
+        rows = self.cell(y[:, :2].reshape(-1, 6), rows).view(count, 2, 6).sum(1)
+        shares = torch.zeros(count, 5, 1).softmax(1)
+        y = torch.cat([first, y], 1)
+        z = (y[:, 1:].unsqueeze(2) @ self.features).squeeze(2).tanh()
+        a = torch.where(y[:, 1] > 0.1, self.bias, y[:, 2]) + functions.softplus(self.start)
+        b = torch.addmm(self.one, y[:, 3], self.plain, beta=0.5, alpha=2.0)
+        return self.head(torch.cat([self.bilinear(y[:, 1], y[:, 2]), a, z.flatten(1), (shares * y.repeat(1, 1, 2)[:, :, 3:9]).sum(1),
+                                    b * rows], 1))
+
+
 class Cells(nn.Module):
     """Loops over cells that begin with a learnt state, and with 0; learnt queries; a row of zeros beside the samples."""
 
@@ -524,6 +557,7 @@ MODELS = {
     "factors": Case(Factors, (3, 8, 8), batch=4, rate=0.05),
     "orders": Case(Orders, (8,), rate=0.02),
     "columns": Case(Columns, (9,), classes=20, rate=0.05, symbols=True),
+    "mixed": Case(Mixed, (4, 6), rate=0.02),
     "extremes": Case(Extremes, (8, 8), rate=0.02),
     "cells": Case(Cells, (4, 5), rate=0.05),
     "bags": Case(Bags, (9,), classes=20, rate=0.05, symbols=True),
