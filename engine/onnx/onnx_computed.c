@@ -38,6 +38,11 @@ static const char same[] = " Identity Cast CastLike ";
 /* Nodes whose operand is a tensor of samples, even if it is the same for all. */
 static const char products[] = " Gemm MatMul Conv ConvTranspose Einsum Concat ";
 
+bool onnx_takes_two(const struct onnx_import *import)
+{
+    return is_among(import->node->proto->op_type, two_operands);
+}
+
 /* ---- shapes ---- */
 
 int onnx_batch_axis(const struct onnx_value *value)
@@ -48,8 +53,7 @@ int onnx_batch_axis(const struct onnx_value *value)
     return -1;
 }
 
-/* Makes the first axis that one, or with `back` that one the first. */
-static void first_to(struct onnx_value *value, int axis, bool back)
+void onnx_first_to(struct onnx_value *value, int axis, bool back)
 {
     const struct onnx_value old = *value;
     int order[ONNX_RANK_MAX] = {0};
@@ -115,7 +119,7 @@ bool onnx_align(struct onnx_import *import, struct onnx_value *value, int rank, 
         onnx_missing(import, "whose batch is not first in its axis");
         return false;
     }
-    first_to(value, axis, false);
+    onnx_first_to(value, axis, false);
     value->alone = false;
     return true;
 }
@@ -156,7 +160,7 @@ static struct onnx_value batch_tensor(struct onnx_import *import, const struct o
         if (r != axis)
             extent[count++] = value->extent[r];
     result = onnx_tensor_value(tensor, value->rank, extent);
-    first_to(&result, axis, false);
+    onnx_first_to(&result, axis, false);
     return result;
 }
 
@@ -179,9 +183,7 @@ struct onnx_value onnx_alone_tensor(struct onnx_import *import, const struct onn
 
 /* ---- nodes ---- */
 
-/* Makes input `index` a tensor if it is a constant, and computes it if it is a weight with
- * factors. */
-static bool input_replace(struct onnx_import *import, int index)
+bool onnx_input_replace(struct onnx_import *import, int index)
 {
     struct onnx_value value = *onnx_input(import, index);
 
@@ -208,7 +210,7 @@ static int expand(struct onnx_import *import)
     bool tile = strcmp(import->node->proto->op_type, "Tile") == 0;
     struct onnx_value value;
 
-    if (rank < 0 || !input_replace(import, 0))
+    if (rank < 0 || !onnx_input_replace(import, 0))
         return import->error.code;
     value = import->replaced[0];
     for (int r = 0; r < rank && tile; r++) {
@@ -270,7 +272,7 @@ static int scatter(struct onnx_import *import)
             ((double *)added)[first + k] = onnx_number(updates, i * row + k);
         }
     }
-    if (import->error.code || !input_replace(import, 0))
+    if (import->error.code || !onnx_input_replace(import, 0))
         return import->error.code;
     if (onnx_combine(import, &import->replaced[0], &keeps, BROADCAST_MULTIPLY) ||
         onnx_output(import, 0)->kind != ONNX_TENSOR)
@@ -287,7 +289,7 @@ static int triangle(struct onnx_import *import)
     struct onnx_value value, keeps;
     void *kept;
 
-    if (!input_replace(import, 0))
+    if (!onnx_input_replace(import, 0))
         return import->error.code;
     value = import->replaced[0];
     if (value.rank < 3)
@@ -328,7 +330,7 @@ static int alone_product(struct onnx_import *import)
                        (i == 0 || onnx_input(import, 0)->kind != ONNX_TENSOR)) ||
                       value->rank > 2;
 
-        if (value->rank - value->alone < 1 || (tensor && !input_replace(import, i)))
+        if (value->rank - value->alone < 1 || (tensor && !onnx_input_replace(import, i)))
             return import->error.code;
         vector[i] = onnx_input(import, i)->rank - onnx_input(import, i)->alone == 1;
         if (vector[i] && !matrix_of(import, i, i == 1))
@@ -348,48 +350,6 @@ static int alone_product(struct onnx_import *import)
         result.extent[last - 1] = result.extent[last];
     onnx_reshape_value(import, &result, result.rank - vector[0] - vector[1], result.extent);
     return import->error.code;
-}
-
-/* Samples times a matrix, or a vector, that is alone. */
-static int samples_product(struct onnx_import *import, struct onnx_value x,
-                           struct onnx_value matrix, bool transposed)
-{
-    int axis = onnx_batch_axis(&x), rank = x.rank;
-    int64_t extent[ONNX_RANK_MAX], rows = 1;
-    bool vector = matrix.rank == 2;
-    struct onnx_value result;
-
-    if (axis < 0 || axis == rank - 1 || !onnx_multiply_out(import, &matrix) ||
-        onnx_resolve(import, &matrix) || onnx_resolve(import, &x))
-        return import->error.code || import->graph->error.code
-                   ? 0
-                   : onnx_missing(import, "whose batch would be its features");
-    if (vector &&
-        !onnx_reshape_value(import, &matrix, 3, (int64_t[]){ONNX_BATCH, matrix.extent[1], 1}))
-        return 0;
-    if (transposed) {
-        int64_t columns = matrix.extent[1];
-
-        onnx_atoms_permute(&matrix.atoms, 3, (int[]){0, 2, 1});
-        matrix.extent[1] = matrix.extent[2];
-        matrix.extent[2] = columns;
-    }
-    first_to(&x, axis, true);
-    memcpy(extent, x.extent, sizeof extent);
-    for (int r = 0; r < rank - 1; r++)
-        rows *= x.extent[r] >= ONNX_BATCH ? x.extent[r] / ONNX_BATCH : x.extent[r];
-    if (!onnx_reshape_value(import, &x, 3, (int64_t[]){ONNX_BATCH, rows, extent[rank - 1]}))
-        return 0;
-    matrix.alone = false;
-    if (onnx_batch_product(import, &x, &matrix) || onnx_output(import, 0)->kind != ONNX_TENSOR)
-        return 0;
-    result = *onnx_output(import, 0);
-    extent[rank - 1] = result.extent[2];
-    if (!onnx_reshape_value(import, &result, rank - vector, extent))
-        return 0;
-    first_to(&result, axis, false);
-    *onnx_output(import, 0) = result;
-    return 0;
 }
 
 /* Whether the input is what a Where chooses, and constant numbers that differ. */
@@ -457,7 +417,7 @@ static int prepare_alone(struct onnx_import *import, bool *done)
         }
     for (int i = 0; i < count; i++)
         if ((onnx_input(import, i)->alone || concat || i == chosen || is_choice(import, i)) &&
-            !input_replace(import, i)) {
+            !onnx_input_replace(import, i)) {
             *done = true;
             return import->error.code;
         }
@@ -469,115 +429,6 @@ static int prepare_alone(struct onnx_import *import, bool *done)
     for (int i = 0; i < count && two; i++)
         *done |= onnx_input(import, i)->alone && !widen(import, &import->replaced[i], rank);
     return import->error.code;
-}
-
-/* The input that is of samples; the one with most axes. */
-static const struct onnx_value *samples_of(const struct onnx_import *import)
-{
-    const struct onnx_value *found = NULL;
-
-    for (int i = 0; i < import->node->input_count; i++) {
-        const struct onnx_value *value = onnx_input(import, i);
-
-        if (value->kind == ONNX_TENSOR && !value->alone && (!found || value->rank > found->rank))
-            found = value;
-    }
-    return found;
-}
-
-static int prepare_mixed(struct onnx_import *import, bool *done);
-
-/* Whether the node is a layer with a bias that is computed. */
-static bool has_computed_bias(const struct onnx_import *import)
-{
-    const char *name = import->node->proto->op_type;
-
-    return onnx_input(import, 2)->alone && samples_of(import) == onnx_input(import, 0) &&
-           (strncmp(name, "Conv", 4) == 0 ||
-            (strcmp(name, "Gemm") == 0 && onnx_attribute_float(import, "beta", 1) == 1 &&
-             !onnx_attribute_int(import, "transA", 0)));
-}
-
-/* Such a layer: the bias is added to its result. */
-static int biased_layer(struct onnx_import *import)
-{
-    bool image = strcmp(import->node->proto->op_type, "Gemm") != 0, done = false;
-    struct onnx_value bias = *onnx_input(import, 2), x = *onnx_input(import, 0), y;
-    int64_t extent[ONNX_RANK_MAX + 1] = {ONNX_BATCH};
-    void *numbers;
-    int code;
-
-    import->replaced[2] = onnx_constant_new(import, ONNX_FLOAT, 0, NULL, &numbers); /* 0 is none */
-    if (!numbers || !onnx_multiply_out(import, &bias) || onnx_resolve(import, &bias) ||
-        onnx_resolve(import, &x))
-        return import->error.code;
-    import->replaced[0] = x;
-    code = onnx_input(import, 1)->alone ? prepare_mixed(import, &done) : 0;
-    if (!code && !done)
-        code = import->entry->append(import);
-    if (code || onnx_output(import, 0)->kind != ONNX_TENSOR)
-        return import->error.code;
-    y = *onnx_output(import, 0);
-    for (int r = 0; r < y.rank; r++)
-        extent[r + 1] = r == (image ? 1 : y.rank - 1) ? y.extent[r] : 1;
-    if (!onnx_reshape_value(import, &bias, y.rank + 1, extent) ||
-        !onnx_align(import, &bias, y.rank, 0, y.extent[0]))
-        return import->error.code;
-    return onnx_combine(import, &y, &bias, BROADCAST_ADD);
-}
-
-/* A node of samples that reads values that are alone. */
-static int prepare_mixed(struct onnx_import *import, bool *done)
-{
-    const char *name = import->node->proto->op_type;
-    const struct onnx_value *x = samples_of(import), *weight = onnx_input(import, 1),
-                            *bias = onnx_input(import, 2);
-    bool product = strcmp(name, "MatMul") == 0, gemm = strcmp(name, "Gemm") == 0;
-    bool weights = x == onnx_input(import, 0) && weight->alone && !bias->alone;
-    struct onnx_value result;
-    double number = 1;
-    int code;
-
-    *done = true;
-    if (has_computed_bias(import))
-        return biased_layer(import);
-    if (weights && weight->scaled && onnx_scaled_layer(import, &code))
-        return code;
-    if (weights && ((product && weight->rank <= 3) ||
-                    (gemm && weight->rank == 3 && !onnx_attribute_int(import, "transA", 0) &&
-                     onnx_attribute_float(import, "alpha", 1) == 1 &&
-                     onnx_attribute_float(import, "beta", 1) == 1))) {
-        code =
-            samples_product(import, *x, *weight, gemm && onnx_attribute_int(import, "transB", 0));
-        if (code || !gemm || bias->kind == ONNX_ABSENT ||
-            (onnx_is_uniform(bias, &number) && number == 0) ||
-            onnx_output(import, 0)->kind != ONNX_TENSOR)
-            return import->error.code;
-        result = *onnx_output(import, 0);
-        return onnx_combine(import, &result, bias, BROADCAST_ADD);
-    }
-    if (strcmp(name, "Einsum") == 0) {
-        for (int i = 0; i < import->node->input_count; i++)
-            if (onnx_input(import, i)->alone && !input_replace(import, i))
-                return import->error.code;
-        *done = false;
-        return 0;
-    }
-    if (!product && !is_among(name, two_operands))
-        return onnx_missing(import, "of samples and of what is computed from parameters alone");
-    for (int i = 0; i < import->node->input_count; i++) {
-        struct onnx_value value = *onnx_input(import, i);
-        int axis = onnx_batch_axis(x);
-
-        if (!value.alone)
-            continue;
-        if (!onnx_multiply_out(import, &value) || onnx_resolve(import, &value) ||
-            !onnx_align(import, &value, x->rank, axis, axis < 0 ? 0 : x->extent[axis]))
-            return import->error.code;
-        import->replaced[i] = value;
-    }
-    *done = false;
-    return 0;
 }
 
 /* Whether the node computes nothing, or is known without its parameters. */
@@ -691,7 +542,7 @@ int onnx_computed_prepare(struct onnx_import *import, bool *done)
     if (samples)
         alone |= choices_replace(import);
     if (alone)
-        return samples ? prepare_mixed(import, done) : prepare_alone(import, done);
+        return samples ? onnx_mixed_prepare(import, done) : prepare_alone(import, done);
     if (samples ? !repeats || !is_among(name, products) || is_token(import)
                 : (!trains || is_view(import)) && !reads_constants(import, repeats))
         return 0;

@@ -7,6 +7,8 @@
 
 /* The axis that has the batch; -1: none. */
 int onnx_batch_axis(const struct onnx_value *value);
+/* Makes the first axis that one, or with `back` that one the first. */
+void onnx_first_to(struct onnx_value *value, int axis, bool back);
 /* Gives the value a shape, for which the present node's output is overwritten. */
 bool onnx_reshape_value(struct onnx_import *import, struct onnx_value *value, int rank,
                         const int64_t *extent);
@@ -16,6 +18,19 @@ bool onnx_align(struct onnx_import *import, struct onnx_value *value, int rank, 
                 int64_t batch);
 /* A constant as a value that is alone; ONNX_UNKNOWN: it has too many axes. */
 struct onnx_value onnx_alone_tensor(struct onnx_import *import, const struct onnx_value *value);
+
+/* Makes input `index` a tensor if it is a constant, and computes it if it is a weight with
+ * factors. */
+bool onnx_input_replace(struct onnx_import *import, int index);
+/* Whether the present node combines its operands number by number. */
+bool onnx_takes_two(const struct onnx_import *import);
+
+/* ---- onnx_mixed.c ---- */
+
+/* Appends the present node, of samples and of values that are alone, or gives it what it reads in
+ * the form that its operator takes. `*done`: it is appended, or missing. 0, or the error that the
+ * import or its graph keeps. */
+int onnx_mixed_prepare(struct onnx_import *import, bool *done);
 
 /* ---- onnx_scaled.c ---- */
 

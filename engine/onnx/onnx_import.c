@@ -34,8 +34,8 @@ static bool reads_unknown(const struct onnx_import *import)
     return false;
 }
 
-/* Whether the first input is a constant of an operator that computes with samples there. Such a node
- * has an input more than its operator, or it would have been folded. */
+/* Whether the first input is a constant of an operator that computes with samples there. Such a
+ * node has an input more than its operator, or it would have been folded. */
 static bool lacks_samples(const struct onnx_import *import)
 {
     static const char *const takes_constants[] = {

@@ -294,8 +294,8 @@ static bool symbols_of(const struct onnx_import *import, const struct onnx_value
                : *length * ONNX_BATCH == onnx_value_elements(index);
 }
 
-/* All symbols are looked up, also where a part of them is wanted, such as one column: they cannot be
- * cut out themselves. */
+/* All symbols are looked up, also where a part of them is wanted, such as one column: they cannot
+ * be cut out themselves. */
 int onnx_embed(struct onnx_import *import, const struct onnx_value *weight,
                const struct onnx_value *index)
 {
