@@ -485,6 +485,8 @@ static int fold_tile(struct onnx_import *import)
         extent[r] *= repeats[r];
         onnx_constant_reshape(import, &value, apart.rank, extent);
     }
+    if (onnx_value_elements(&value) == INT64_MAX)
+        return onnx_fail(import, "a constant of such a shape is impossible");
     *onnx_output(import, 0) = value;
     return import->error.code;
 }

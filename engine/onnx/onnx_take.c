@@ -456,8 +456,8 @@ static int append_expand(struct onnx_import *import)
 static int append_tile(struct onnx_import *import)
 {
     struct onnx_value x = *onnx_input(import, 0);
-    int64_t repeats[ONNX_RANK_MAX], apart[2 * ONNX_RANK_MAX], wide[2 * ONNX_RANK_MAX];
-    int64_t extent[ONNX_RANK_MAX];
+    int64_t repeats[ONNX_RANK_MAX] = {0}, apart[2 * ONNX_RANK_MAX] = {0};
+    int64_t wide[2 * ONNX_RANK_MAX] = {0}, extent[ONNX_RANK_MAX] = {0};
     int count = onnx_integers(import, "repeats", 1, repeats, ONNX_RANK_MAX), rank = 0;
 
     if (import->error.code)
