@@ -92,6 +92,9 @@ int onnx_take(struct onnx_import *import, struct onnx_value *value, int first, i
     for (int r = first; r < end; r++)
         if (value->extent[r] >= ONNX_BATCH)
             return onnx_missing(import, "along the batch"), -ENOTSUP;
+    if (value->tensor >= 0 && import->graph->tensors[value->tensor].type == TENSOR_INT32)
+        return onnx_missing(import, "of symbols; take rows of what their embedding gives"),
+               -ENOTSUP;
     if (!batch_leads(value))
         return onnx_missing(import, "whose batch is not first in its axis"), -ENOTSUP;
     for (int i = 0; i < rank; i++)
