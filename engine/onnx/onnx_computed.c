@@ -16,7 +16,7 @@ static bool is_among(const char *name, const char *words)
     size_t length = strlen(name);
 
     for (const char *at = words; length && (at = strstr(at, name)); at += length)
-        if (at[-1] == ' ' && at[length] == ' ')
+        if (at > words && at[-1] == ' ' && at[length] == ' ')
             return true;
     return false;
 }
@@ -24,18 +24,24 @@ static bool is_among(const char *name, const char *words)
 /* Nodes that move constants and compute nothing. */
 static const char views[] =
     " Constant Shape Size Identity Dropout Reshape Transpose Slice Split SplitToSequence Gather "
-    "GatherND Concat Expand Squeeze Unsqueeze Flatten ConstantOfShape SequenceAt Cast CastLike ";
-static const char two_operands[] = " Add Sub Mul Div Pow Max Min Where ";
+    "GatherND Concat Expand Tile Squeeze Unsqueeze Flatten ConstantOfShape SequenceAt Cast CastLike ";
+static const char two_operands[] =
+    " Add Sub Mul Div Pow Max Min Where Less LessOrEqual Greater GreaterOrEqual And Or ";
 /* Nodes that compute from a value that is alone, and perhaps constants. */
 static const char one_operand[] =
     " Exp Log Sqrt Reciprocal Sin Cos Erf Neg Abs Relu Sigmoid Tanh HardSigmoid HardSwish Gelu "
     "Swish Mish Softplus LeakyRelu PRelu Elu Selu Celu Clip Softmax LogSoftmax ReduceMean "
     "ReduceSum ReduceL1 ReduceL2 ReduceMax ReduceMin ReduceLogSumExp ReduceSumSquare "
     "LayerNormalization RMSNormalization Reshape Transpose Squeeze Unsqueeze Slice Split Gather "
-    "GatherND Gemm ";
+    "GatherND Gemm Not Sign ";
 static const char same[] = " Identity Cast CastLike ";
 /* Nodes whose operand is a tensor of samples, even if it is the same for all. */
 static const char products[] = " Gemm MatMul Conv ConvTranspose Einsum Concat ";
+
+bool onnx_takes_two(const struct onnx_import *import)
+{
+    return is_among(import->node->proto->op_type, two_operands);
+}
 
 /* ---- shapes ---- */
 
@@ -154,9 +160,7 @@ struct onnx_value onnx_alone_tensor(struct onnx_import *import, const struct onn
 
 /* ---- nodes ---- */
 
-/* Makes input `index` a tensor if it is a constant, and computes it if it is a weight with
- * factors. */
-static bool input_replace(struct onnx_import *import, int index)
+bool onnx_input_replace(struct onnx_import *import, int index)
 {
     struct onnx_value value = *onnx_input(import, index);
 
@@ -174,16 +178,24 @@ static int operator_run(struct onnx_import *import)
     return import->entry->append(import);
 }
 
-/* Repeats it along axes of extent 1; along the batch too, if the shape names it. */
+/* Repeats it along axes of extent 1; along the batch too, if the shape or the repeats (of a Tile)
+ * name it. */
 static int expand(struct onnx_import *import)
 {
     int64_t wanted[ONNX_RANK_MAX], extent[ONNX_RANK_MAX + 1] = {ONNX_BATCH};
     int rank = onnx_integers(import, "shape", 1, wanted, ONNX_RANK_MAX), axis = -1;
+    bool tile = strcmp(import->node->proto->op_type, "Tile") == 0;
     struct onnx_value value;
 
-    if (rank < 0 || !input_replace(import, 0))
+    if (rank < 0 || !onnx_input_replace(import, 0))
         return import->error.code;
     value = import->replaced[0];
+    for (int r = 0; r < rank && tile; r++) {
+        if (rank != value.rank - 1 || (wanted[r] != 1 && value.extent[r + 1] != 1))
+            return onnx_missing(import, "that repeats more than one number of what is computed "
+                                        "from parameters alone");
+        wanted[r] *= value.extent[r + 1];
+    }
     for (int r = 0; r < rank; r++)
         axis = wanted[r] >= ONNX_BATCH ? r : axis;
     if (axis >= 0 ? !onnx_align(import, &value, rank, axis, wanted[axis])
@@ -238,13 +250,34 @@ static int scatter(struct onnx_import *import)
             ((double *)added)[first + k] = onnx_number(updates, i * row + k);
         }
     }
-    if (import->error.code || !input_replace(import, 0))
+    if (import->error.code || !onnx_input_replace(import, 0))
         return import->error.code;
     if (onnx_combine(import, &import->replaced[0], &keeps, BROADCAST_MULTIPLY) ||
         onnx_output(import, 0)->kind != ONNX_TENSOR)
         return import->error.code;
     value = *onnx_output(import, 0);
     return onnx_combine(import, &value, &adds, BROADCAST_ADD);
+}
+
+/* Keeps one side of a matrix's diagonal: the others are times 0. */
+static int triangle(struct onnx_import *import)
+{
+    int64_t diagonal = onnx_has_input(import, 1) ? onnx_integer(onnx_input(import, 1), 0) : 0;
+    bool upper = onnx_attribute_int(import, "upper", 1);
+    struct onnx_value value, keeps;
+    void *kept;
+
+    if (!onnx_input_replace(import, 0))
+        return import->error.code;
+    value = import->replaced[0];
+    if (value.rank < 3)
+        return onnx_missing(import, "of no matrix");
+    keeps = onnx_constant_new(import, ONNX_FLOAT, 2, value.extent + value.rank - 2, &kept);
+    for (int64_t row = 0; kept && row < keeps.extent[0]; row++)
+        for (int64_t column = 0; column < keeps.extent[1]; column++)
+            ((double *)kept)[row * keeps.extent[1] + column] =
+                upper ? column - row >= diagonal : column - row <= diagonal;
+    return kept ? onnx_combine(import, &value, &keeps, BROADCAST_MULTIPLY) : import->error.code;
 }
 
 /* Makes a vector a row or a column. */
@@ -277,7 +310,7 @@ static int alone_product(struct onnx_import *import)
 
         if (value->rank - value->alone < 1)
             return onnx_fail(import, "an operand is a single number");
-        if (tensor && !input_replace(import, i))
+        if (tensor && !onnx_input_replace(import, i))
             return import->error.code;
         vector[i] = onnx_input(import, i)->rank - onnx_input(import, i)->alone == 1;
         if (vector[i] && !matrix_of(import, i, i == 1))
@@ -299,46 +332,28 @@ static int alone_product(struct onnx_import *import)
     return import->error.code;
 }
 
-/* Samples times a matrix, or a vector, that is alone. */
-static int samples_product(struct onnx_import *import, struct onnx_value x,
-                           struct onnx_value matrix, bool transposed)
+/* Whether the input is what a Where chooses, and constant numbers that differ. */
+static bool is_choice(const struct onnx_import *import, int index)
 {
-    int axis = onnx_batch_axis(&x), rank = x.rank;
-    int64_t extent[ONNX_RANK_MAX], rows = 1;
-    bool vector = matrix.rank == 2;
-    struct onnx_value result;
+    const struct onnx_value *value = onnx_input(import, index);
+    double number;
 
-    if (axis < 0 || axis == rank - 1 || !onnx_multiply_out(import, &matrix) ||
-        onnx_resolve(import, &matrix) || onnx_resolve(import, &x))
-        return import->error.code || import->graph->error.code
-                   ? 0
-                   : onnx_missing(import, "whose batch would be its features");
-    if (vector &&
-        !onnx_reshape_value(import, &matrix, 3, (int64_t[]){ONNX_BATCH, matrix.extent[1], 1}))
-        return 0;
-    if (transposed) {
-        int64_t columns = matrix.extent[1];
+    return index > 0 && strcmp(import->node->proto->op_type, "Where") == 0 &&
+           value->kind == ONNX_CONSTANT && onnx_type_is_float(value->type) &&
+           !onnx_is_uniform(value, &number) && !repeats_over_batch(value);
+}
 
-        onnx_atoms_permute(&matrix.atoms, 3, (int[]){0, 2, 1});
-        matrix.extent[1] = matrix.extent[2];
-        matrix.extent[2] = columns;
-    }
-    onnx_axis_move(&x, axis, 0);
-    memcpy(extent, x.extent, sizeof extent);
-    for (int r = 0; r < rank - 1; r++)
-        rows *= x.extent[r] >= ONNX_BATCH ? x.extent[r] / ONNX_BATCH : x.extent[r];
-    if (!onnx_reshape_value(import, &x, 3, (int64_t[]){ONNX_BATCH, rows, extent[rank - 1]}))
-        return 0;
-    matrix.alone = false;
-    if (onnx_batch_product(import, &x, &matrix) || onnx_output(import, 0)->kind != ONNX_TENSOR)
-        return 0;
-    result = *onnx_output(import, 0);
-    extent[rank - 1] = result.extent[2];
-    if (!onnx_reshape_value(import, &result, rank - vector, extent))
-        return 0;
-    onnx_axis_move(&result, 0, axis);
-    *onnx_output(import, 0) = result;
-    return 0;
+/* Makes such inputs of a choice between samples tensors. Returns whether there is one. */
+static bool choices_replace(struct onnx_import *import)
+{
+    bool any = false;
+
+    for (int i = 1; i < import->node->input_count; i++)
+        if (is_choice(import, i)) {
+            any = true;
+            import->replaced[i] = onnx_alone_tensor(import, onnx_input(import, i));
+        }
+    return any && !import->error.code;
 }
 
 /* A node all of whose operands are constant or alone. */
@@ -356,10 +371,12 @@ static int prepare_alone(struct onnx_import *import, bool *done)
     *done = true;
     if (strcmp(name, "MatMul") == 0)
         return alone_product(import);
-    if (strcmp(name, "Expand") == 0)
+    if (strcmp(name, "Expand") == 0 || strcmp(name, "Tile") == 0)
         return expand(import);
     if (strcmp(name, "ScatterND") == 0)
         return scatter(import);
+    if (strcmp(name, "Trilu") == 0)
+        return triangle(import);
     if (strcmp(name, "Transpose") == 0 && onnx_input(import, 0)->scaled)
         return onnx_transpose_scaled(import, onnx_input(import, 0));
     if ((strcmp(name, "Mul") == 0 || strcmp(name, "Div") == 0) && count == 2 &&
@@ -379,7 +396,8 @@ static int prepare_alone(struct onnx_import *import, bool *done)
             break;
         }
     for (int i = 0; i < count; i++)
-        if ((onnx_input(import, i)->alone || concat || i == chosen) && !input_replace(import, i)) {
+        if ((onnx_input(import, i)->alone || concat || i == chosen || is_choice(import, i)) &&
+            !onnx_input_replace(import, i)) {
             *done = true;
             return import->error.code;
         }
@@ -391,63 +409,6 @@ static int prepare_alone(struct onnx_import *import, bool *done)
     for (int i = 0; i < count && two; i++)
         *done |= onnx_input(import, i)->alone && !widen(import, &import->replaced[i], rank);
     return import->error.code;
-}
-
-/* The input that is of samples; the one with most axes. */
-static const struct onnx_value *samples_of(const struct onnx_import *import)
-{
-    const struct onnx_value *found = NULL;
-
-    for (int i = 0; i < import->node->input_count; i++) {
-        const struct onnx_value *value = onnx_input(import, i);
-
-        if (value->kind == ONNX_TENSOR && !value->alone && (!found || value->rank > found->rank))
-            found = value;
-    }
-    return found;
-}
-
-/* A node of samples that reads values that are alone. */
-static int prepare_mixed(struct onnx_import *import, bool *done)
-{
-    const char *name = import->node->proto->op_type;
-    const struct onnx_value *x = samples_of(import), *weight = onnx_input(import, 1),
-                            *bias = onnx_input(import, 2);
-    bool product = strcmp(name, "MatMul") == 0, gemm = strcmp(name, "Gemm") == 0;
-    bool weights = x == onnx_input(import, 0) && weight->alone && !bias->alone;
-    struct onnx_value result;
-    int code;
-
-    *done = true;
-    if (weights && weight->scaled && onnx_scaled_layer(import, &code))
-        return code;
-    if (weights && ((product && weight->rank <= 3) ||
-                    (gemm && weight->rank == 3 && !onnx_attribute_int(import, "transA", 0) &&
-                     onnx_attribute_float(import, "alpha", 1) == 1 &&
-                     onnx_attribute_float(import, "beta", 1) == 1))) {
-        code =
-            samples_product(import, *x, *weight, gemm && onnx_attribute_int(import, "transB", 0));
-        if (code || !gemm || bias->kind == ONNX_ABSENT ||
-            onnx_output(import, 0)->kind != ONNX_TENSOR)
-            return import->error.code;
-        result = *onnx_output(import, 0);
-        return onnx_combine(import, &result, bias, BROADCAST_ADD);
-    }
-    if (!product && !is_among(name, two_operands))
-        return onnx_missing(import, "of samples and of what is computed from parameters alone");
-    for (int i = 0; i < import->node->input_count; i++) {
-        struct onnx_value value = *onnx_input(import, i);
-        int axis = onnx_batch_axis(x);
-
-        if (!value.alone)
-            continue;
-        if (!onnx_multiply_out(import, &value) || onnx_resolve(import, &value) ||
-            !onnx_align(import, &value, x->rank, axis, axis < 0 ? 0 : x->extent[axis]))
-            return import->error.code;
-        import->replaced[i] = value;
-    }
-    *done = false;
-    return 0;
 }
 
 /* Whether the node computes nothing, or is known without its parameters. */
@@ -496,6 +457,51 @@ static bool turned_replace(struct onnx_import *import)
     return !import->error.code;
 }
 
+/* Makes a stack of matrices, or one whose numbers are in another order than the parameter's, a
+ * tensor, if it is an operand of a product with samples. Returns whether it is such. */
+static bool stack_replace(struct onnx_import *import)
+{
+    bool product = strcmp(import->node->proto->op_type, "MatMul") == 0;
+
+    for (int i = 0; i < 2 && product && import->node->input_count == 2; i++) {
+        const struct onnx_value *weight = onnx_input(import, i);
+        int64_t stack = 1;
+
+        if (!onnx_value_trains(weight) || weight->rank < 2 || repeats_over_batch(weight) ||
+            onnx_input(import, !i)->kind != ONNX_TENSOR)
+            continue;
+        for (int r = 0; r < weight->rank - 2; r++)
+            stack *= weight->extent[r];
+        if (stack == 1 && !(onnx_is_picked(weight) && weight->rank == 2 && i == 1))
+            continue;
+        import->replaced[i] = onnx_alone_tensor(import, weight);
+        return import->replaced[i].kind == ONNX_TENSOR && !import->error.code;
+    }
+    return false;
+}
+
+/* Whether constants are read that have to become tensors: an operator that is not computed from
+ * constants, or a shape that joins the batch with another axis. */
+static bool reads_constants(struct onnx_import *import, bool repeats)
+{
+    const char *name = import->node->proto->op_type;
+    struct onnx_value first = *onnx_input(import, 0);
+    int64_t extent[ONNX_RANK_MAX];
+    int rank;
+
+    if (first.kind != ONNX_CONSTANT || !onnx_type_is_float(first.type) || !import->entry)
+        return false;
+    if (!onnx_fold_knows(name))
+        return true;
+    if (!repeats || strcmp(name, "Reshape") != 0 || onnx_input(import, 1)->kind != ONNX_CONSTANT)
+        return false;
+    rank = onnx_new_shape(import, &first, extent);
+    for (int r = 0; r < rank; r++)
+        if (extent[r] > ONNX_BATCH)
+            return true;
+    return false;
+}
+
 int onnx_computed_prepare(struct onnx_import *import, bool *done)
 {
     const char *name = import->node->proto->op_type;
@@ -517,14 +523,17 @@ int onnx_computed_prepare(struct onnx_import *import, bool *done)
         return onnx_missing(import, "of more than %d inputs, some of which are computed",
                             (int)ONNX_REPLACED_MAX);
     if (samples && !alone && trains)
-        alone = turned_replace(import);
+        alone = turned_replace(import) || stack_replace(import);
+    if (samples)
+        alone |= choices_replace(import);
     if (alone)
-        return samples ? prepare_mixed(import, done) : prepare_alone(import, done);
+        return samples ? onnx_mixed_prepare(import, done) : prepare_alone(import, done);
     if (samples ? !repeats || !is_among(name, products) || is_token(import)
-                : !trains || is_view(import))
+                : (!trains || is_view(import)) && !reads_constants(import, repeats))
         return 0;
     if (!repeats)
-        return import->entry || strcmp(name, "ScatterND") == 0 ? prepare_alone(import, done) : 0;
+        return import->entry || is_among(name, " ScatterND Trilu ") ? prepare_alone(import, done)
+                                                                    : 0;
     for (int i = 0; i < count; i++)
         if (repeats_over_batch(onnx_input(import, i)))
             import->replaced[i] = batch_tensor(import, onnx_input(import, i));

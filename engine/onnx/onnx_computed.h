@@ -15,6 +15,19 @@ bool onnx_align(struct onnx_import *import, struct onnx_value *value, int rank, 
 /* A constant as a value that is alone; ONNX_UNKNOWN: it has too many axes. */
 struct onnx_value onnx_alone_tensor(struct onnx_import *import, const struct onnx_value *value);
 
+/* Makes input `index` a tensor if it is a constant, and computes it if it is a weight with
+ * factors. */
+bool onnx_input_replace(struct onnx_import *import, int index);
+/* Whether the present node combines its operands number by number. */
+bool onnx_takes_two(const struct onnx_import *import);
+
+/* ---- onnx_mixed.c ---- */
+
+/* Appends the present node, of samples and of values that are alone, or gives it what it reads in
+ * the form that its operator takes. `*done`: it is appended, or missing. 0, or the error that the
+ * import or its graph keeps. */
+int onnx_mixed_prepare(struct onnx_import *import, bool *done);
+
 /* ---- onnx_scaled.c ---- */
 
 /* Appends the present node, a layer of samples with such a weight. False: it is no layer that can

@@ -318,6 +318,19 @@ int onnx_constant_slice(struct onnx_import *import, struct onnx_value *value, in
     return 0;
 }
 
+/* Where numbers of a value that is itself picked stand in what it was picked from. */
+static const int64_t *places_compose(struct onnx_import *import, const struct onnx_value *value,
+                                     const int64_t *places, int64_t count)
+{
+    int64_t *composed = onnx_allocate(import, (size_t)count + 1, sizeof *composed), place;
+
+    for (int64_t i = 0; composed && i < count; i++) {
+        place_of(value, places[i], &place);
+        composed[i] = value->store->places[place];
+    }
+    return composed;
+}
+
 struct onnx_value onnx_constant_picked(struct onnx_import *import, const struct onnx_value *value,
                                        int rank, const int64_t *extent, const int64_t *places)
 {
@@ -335,8 +348,12 @@ struct onnx_value onnx_constant_picked(struct onnx_import *import, const struct 
     if (!source || !onnx_value_trains(value))
         return picked;
     *source = *value;
+    if (onnx_is_picked(value)) {
+        *source = *value->store->source;
+        places = places_compose(import, value, places, elements);
+    }
     store = onnx_allocate(import, 1, sizeof *store);
-    if (!store)
+    if (!store || !places)
         return picked;
     *store = *picked.store;
     store->trains = true;

@@ -143,9 +143,9 @@ static bool weight_repeat(struct onnx_import *import, struct equation *equation,
     size_t length = strlen(labels);
     char label;
 
-    if (weight->kind == ONNX_TENSOR)
+    if (weight->kind == ONNX_TENSOR && !weight->alone)
         return true;
-    if (weight->kind != ONNX_CONSTANT || axis < 0 ||
+    if ((weight->kind != ONNX_CONSTANT && !weight->alone) || axis < 0 ||
         (int)strlen(equation->operand[!own]) != samples->rank || length == ONNX_RANK_MAX)
         return false;
     label = equation->operand[!own][axis];
@@ -153,7 +153,8 @@ static bool weight_repeat(struct onnx_import *import, struct equation *equation,
         return false;
     memmove(labels + 1, labels, length + 1);
     labels[0] = label;
-    *weight = onnx_alone_tensor(import, weight);
+    if (!weight->alone)
+        *weight = onnx_alone_tensor(import, weight);
     weight->alone = false;
     return weight->kind == ONNX_TENSOR && weight->tensor >= 0;
 }

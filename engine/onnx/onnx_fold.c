@@ -502,8 +502,8 @@ static const struct onnx_fold_entry *entry_find(const char *name)
 int onnx_fold(struct onnx_import *import)
 {
     static const char *const three[] = {"Where", "Range", "Slice", "ScatterND"},
-                             *const two[] = {"Reshape",  "Expand", "Gather",
-                                             "GatherND", "MatMul", "SplitToSequence"};
+                             *const two[] = {"Reshape", "Expand",          "Gather", "GatherND",
+                                             "MatMul",  "SplitToSequence", "Tile"};
     const char *name = import->node->proto->op_type;
     const struct onnx_fold_entry *entry = entry_find(name);
     int wanted = strcmp(name, "Constant") != 0;

@@ -457,6 +457,48 @@ static int fold_expand(struct onnx_import *import)
     return 0;
 }
 
+/* An axis of extent 1 is repeated by a stride of 0, others as two axes that are joined. */
+static int fold_tile(struct onnx_import *import)
+{
+    struct onnx_value value = *onnx_input(import, 0);
+    int64_t repeats[ONNX_RANK_MAX], extent[ONNX_RANK_MAX + 1];
+    int count = onnx_integers(import, "repeats", 1, repeats, ONNX_RANK_MAX);
+
+    if (count < 0 || onnx_constant_join(import, &value))
+        return import->error.code;
+    if (count != value.rank)
+        return onnx_fail(import, "it has %d repeats for %d dimensions", count, value.rank);
+    for (int r = 0; r < value.rank && !import->error.code; r++) {
+        struct onnx_value apart = value;
+
+        if (repeats[r] == 1)
+            continue;
+        if (repeats[r] < 1 || value.rank == ONNX_RANK_MAX ||
+            (value.extent[r] > 1 &&
+             (repeats[r] > INT32_MAX || value.extent[r] > INT32_MAX / repeats[r])))
+            return onnx_missing(import, "that repeats %lld numbers %lld times",
+                                (long long)value.extent[r], (long long)repeats[r]);
+        if (value.extent[r] == 1) {
+            value.extent[r] = repeats[r];
+            value.stride[r] = 0;
+            continue;
+        }
+        for (int k = value.rank++; k > r; k--) {
+            value.extent[k] = apart.extent[k - 1];
+            value.stride[k] = apart.stride[k - 1];
+        }
+        value.extent[r] = repeats[r];
+        value.stride[r] = 0;
+        memcpy(extent, apart.extent, (size_t)apart.rank * sizeof *extent);
+        extent[r] *= repeats[r];
+        onnx_constant_reshape(import, &value, apart.rank, extent);
+    }
+    if (onnx_value_elements(&value) == INT64_MAX)
+        return onnx_fail(import, "a constant of such a shape is impossible");
+    *onnx_output(import, 0) = value;
+    return import->error.code;
+}
+
 static int fold_constant_of_shape(struct onnx_import *import)
 {
     const Onnx__Attribute *given = onnx_attribute(import->node, "value");
@@ -540,6 +582,7 @@ const struct onnx_fold_entry onnx_fold_views[] = {
     {"ScatterND", fold_scatter_nd},
     {"Concat", fold_concat},
     {"Expand", fold_expand},
+    {"Tile", fold_tile},
     {"ConstantOfShape", fold_constant_of_shape},
     {"Squeeze", fold_squeeze},
     {"Unsqueeze", fold_unsqueeze},

@@ -17,6 +17,8 @@ static int fold_range(struct onnx_import *import)
     if (onnx_value_elements(start) != 1 || onnx_value_elements(limit) != 1 ||
         onnx_value_elements(delta) != 1)
         return onnx_fail(import, "its operands must be one number each");
+    if (onnx_integer(limit, 0) >= ONNX_BATCH)
+        return onnx_missing(import, "up to the number of samples in a batch, which changes");
     from = onnx_number(start, 0);
     step = onnx_number(delta, 0);
     numbers_wanted = ceil((onnx_number(limit, 0) - from) / step);
@@ -40,8 +42,8 @@ static int fold_trilu(struct onnx_import *import)
     int64_t elements, rows, columns;
     void *numbers;
 
-    if (x.rank < 2 || onnx_value_trains(&x))
-        return onnx_missing(import, "of a parameter, or of no matrix");
+    if (x.rank < 2)
+        return onnx_missing(import, "of no matrix");
     result = onnx_constant_new(import, x.type, x.rank, x.extent, &numbers);
     rows = x.extent[x.rank - 2];
     columns = x.extent[x.rank - 1];

@@ -5,6 +5,34 @@
 #include <errno.h>
 #include <string.h>
 
+/* What the sigmoid reads whose result is the present node's input; NULL: none gives it. */
+static const struct onnx_value *before_sigmoid(const struct onnx_import *import)
+{
+    for (int i = import->node_index; !import->alone && i-- > 0;) {
+        const struct onnx_node *node = &import->model->nodes[i];
+
+        if (onnx_node_output(node, 0) == import->node->input[0] &&
+            strcmp(node->proto->op_type, "Sigmoid") == 0 && onnx_node_input(node, 0) >= 0 &&
+            import->values[node->input[0]].kind == ONNX_TENSOR)
+            return &import->values[node->input[0]];
+    }
+    return NULL;
+}
+
+/* The logarithm of a sigmoid, which would be infinite where that is 0: -softplus(-x). */
+static int append_log_sigmoid(struct onnx_import *import, struct onnx_value x)
+{
+    if (onnx_resolve(import, &x))
+        return import->graph->error.code;
+    x.tensor =
+        graph_affine(import->graph, x.tensor, -1, 0, onnx_layer_name(import, ".negative").text);
+    if (x.tensor < 0)
+        return x.tensor;
+    x.tensor = graph_activation(import->graph, x.tensor, import->node->name, ACTIVATION_SOFTPLUS);
+    x.factor = -1;
+    return onnx_done(import, x);
+}
+
 static int append_function(struct onnx_import *import)
 {
     static const struct {
@@ -13,9 +41,13 @@ static int append_function(struct onnx_import *import)
     } functions[] = {{"Exp", FUNCTION_EXP},   {"Log", FUNCTION_LOG},
                      {"Sqrt", FUNCTION_SQRT}, {"Reciprocal", FUNCTION_RECIPROCAL},
                      {"Sin", FUNCTION_SIN},   {"Cos", FUNCTION_COS}};
+    const struct onnx_value *inner =
+        strcmp(import->node->proto->op_type, "Log") == 0 ? before_sigmoid(import) : NULL;
     struct onnx_value x = *onnx_input(import, 0);
     struct function_attributes function = {0};
 
+    if (inner)
+        return append_log_sigmoid(import, *inner);
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
         if (strcmp(functions[i].name, import->node->proto->op_type) == 0)
             function.kind = functions[i].kind;

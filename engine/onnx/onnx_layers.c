@@ -3,6 +3,7 @@
 #include "engine/onnx/onnx_tensors.h"
 
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 
 struct onnx_layer_name onnx_weight_layer(const struct onnx_import *import,
@@ -92,10 +93,13 @@ static int append_product(struct onnx_import *import, struct onnx_value *x,
     return 0;
 }
 
+/* alpha x W + beta b, which is beta (alpha / beta x W + b). */
 static int append_gemm(struct onnx_import *import)
 {
     struct onnx_value x = *onnx_input(import, 0), weight = *onnx_input(import, 1);
     const struct onnx_value *bias = onnx_input(import, 2);
+    double alpha = onnx_attribute_float(import, "alpha", 1);
+    double beta = bias->kind == ONNX_ABSENT ? 1 : onnx_attribute_float(import, "beta", 1);
     int code;
 
     /* [N] or [1, N]: another shape repeats along the rows, or is of the samples */
@@ -103,15 +107,17 @@ static int append_gemm(struct onnx_import *import)
         bias->extent[bias->rank - 1] != onnx_value_elements(bias))
         return onnx_missing(import, "with a bias for each row");
     if (x.kind != ONNX_TENSOR || weight.kind != ONNX_CONSTANT || x.rank - import->alone != 2 ||
-        weight.rank != 2 || onnx_attribute_int(import, "transA", 0) ||
-        onnx_attribute_float(import, "alpha", 1) != 1 ||
-        (bias->kind != ONNX_ABSENT && onnx_attribute_float(import, "beta", 1) != 1) ||
-        bias->kind == ONNX_TENSOR)
+        weight.rank != 2 || onnx_attribute_int(import, "transA", 0) || bias->kind == ONNX_TENSOR ||
+        !isnormal(alpha / beta) || !isnormal(beta))
         return onnx_missing(import, "other than rows times a constant matrix and a bias");
+    x.factor = alpha / beta;
+    if (onnx_resolve(import, &x))
+        return import->graph->error.code;
     if (!onnx_attribute_int(import, "transB", 0) &&
         onnx_constant_permute(import, &weight, (int[]){1, 0}))
         return import->error.code;
     code = append_product(import, &x, &weight, bias);
+    x.factor = beta == 1 ? 0 : beta;
     return code ? code : onnx_done(import, x);
 }
 
@@ -259,19 +265,50 @@ int onnx_reduced_axes(struct onnx_import *import, const struct onnx_value *x, un
     return import->error.code ? -1 : rank;
 }
 
+/* The symbols of a sample in a row, of which the indices are those from `first` on. False: the
+ * indices are in another order. */
+static bool symbols_of(const struct onnx_import *import, const struct onnx_value *index,
+                       int32_t *symbols, int64_t *length, int64_t *first)
+{
+    const struct onnx_cut *cut = index->cut;
+    const struct graph_shape *shape;
+
+    *symbols = cut ? cut->whole : index->tensor;
+    *first = cut ? cut->first : 0;
+    if (*symbols < 0 || index->rank < 1 || index->extent[0] != ONNX_BATCH ||
+        !onnx_atoms_are_plain(&index->atoms))
+        return false;
+    shape = &import->graph->tensors[*symbols].shape;
+    *length = shape->rank == 2 ? shape->extent[1] : 0;
+    return cut ? cut->outer == 1 && cut->width == *length
+               : *length * ONNX_BATCH == onnx_value_elements(index);
+}
+
+/* All symbols are looked up, also where a part of them is wanted, such as one column: they cannot
+ * be cut out themselves. */
 int onnx_embed(struct onnx_import *import, const struct onnx_value *weight,
                const struct onnx_value *index)
 {
     const struct graph_shape shape = {.rank = 2, .extent = {weight->extent[0], weight->extent[1]}};
-    const int64_t extent[3] = {ONNX_BATCH, index->extent[1], shape.extent[1]};
+    int64_t extent[ONNX_RANK_MAX + 1] = {ONNX_BATCH, 1, shape.extent[1]}, first;
+    struct onnx_value result;
     int32_t tensor;
 
-    if (index->rank != 2 || !onnx_atoms_are_plain(&index->atoms))
-        return onnx_missing(import, "by other than the samples' indices [batch, length]");
+    if (index->rank >= ONNX_RANK_MAX || !symbols_of(import, index, &tensor, &extent[1], &first))
+        return onnx_missing(import, "by other than the samples' indices, whose batch is first");
     graph_bind_parameter(import->graph, "weight", onnx_weight(import, weight, &shape, false));
-    tensor = graph_embedding(import->graph, index->tensor, onnx_weight_layer(import, weight).text,
+    tensor = graph_embedding(import->graph, tensor, onnx_weight_layer(import, weight).text,
                              shape.extent[0], shape.extent[1]);
-    return tensor < 0 ? tensor : onnx_done(import, onnx_tensor_value(tensor, 3, extent));
+    if (tensor < 0)
+        return tensor;
+    result = onnx_tensor_value(tensor, 3, extent);
+    if (index->cut && onnx_cut_out(import, &result, 1, first, index->cut->count))
+        return import->error.code;
+    memcpy(extent, index->extent, (size_t)index->rank * sizeof *extent);
+    extent[index->rank] = shape.extent[1];
+    if (onnx_reshape_to(import, &result, index->rank + 1, extent))
+        return import->error.code;
+    return onnx_done(import, result);
 }
 
 const struct onnx_operator_entry onnx_layer_operators[] = {

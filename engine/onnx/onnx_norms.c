@@ -37,50 +37,65 @@ static int append_batch_norm(struct onnx_import *import)
     return onnx_done(import, x);
 }
 
-static int append_layer_norm(struct onnx_import *import)
+/* Makes the axes from `axis` on one, as the weights' are. False: it is missing. */
+static bool axes_join(struct onnx_import *import, struct onnx_value *x, int axis,
+                      struct onnx_value *scale, struct onnx_value *bias)
 {
-    struct onnx_value x = *onnx_input(import, 0);
-    const struct onnx_value *scale = onnx_input(import, 1), *bias = onnx_input(import, 2);
-    int axis = onnx_axis(import, onnx_attribute_int(import, "axis", -1), x.rank);
-    struct graph_shape width;
-    int32_t tensor;
-    bool biased;
+    int64_t extent[ONNX_RANK_MAX], width = 1;
+    struct onnx_value *const weights[2] = {scale, bias};
 
-    if (axis < 0)
-        return import->error.code;
-    if (axis != x.rank - 1 || scale->kind != ONNX_CONSTANT || bias->kind == ONNX_TENSOR ||
-        import->node->output_count > 1)
-        return onnx_missing(import, "over more than the last axis");
-    width = (struct graph_shape){.rank = 1, .extent = {x.extent[x.rank - 1]}};
-    tensor = onnx_rows(import, &x);
-    if (tensor < 0)
-        return tensor;
-    graph_bind_parameter(import->graph, "weight", onnx_weight(import, scale, &width, false));
-    biased = onnx_bind_bias(import, bias, width.extent[0]);
-    x.tensor = graph_layer_norm(import->graph, tensor, onnx_weight_layer(import, scale).text,
-                                onnx_attribute_float(import, "epsilon", 1e-5f), biased);
-    return onnx_done(import, x);
+    memcpy(extent, x->extent, sizeof extent);
+    for (int r = axis; r < x->rank; r++)
+        width *= x->extent[r] >= ONNX_BATCH ? 0 : x->extent[r];
+    extent[axis] = width;
+    for (int i = 0; i < 2; i++) {
+        if (weights[i]->kind == ONNX_ABSENT)
+            continue;
+        if (weights[i]->kind != ONNX_CONSTANT || onnx_value_elements(weights[i]) != width ||
+            onnx_constant_reshape(import, weights[i], 1, &width)) {
+            onnx_missing(import, "whose weights are computed, or fewer than the axes' numbers");
+            return false;
+        }
+    }
+    if (axis == x->rank - 1)
+        return true;
+    if (width < 1) {
+        onnx_missing(import, "over the batch");
+        return false;
+    }
+    return onnx_reshape_to(import, x, axis + 1, extent) == 0;
 }
 
-static int append_rms_norm(struct onnx_import *import)
+/* Over the axes from one to the last. */
+static int append_layer_norm(struct onnx_import *import)
 {
-    struct onnx_value x = *onnx_input(import, 0);
-    const struct onnx_value *scale = onnx_input(import, 1);
+    const struct onnx_value given = *onnx_input(import, 0);
+    struct onnx_value x = given, scale = *onnx_input(import, 1), bias = *onnx_input(import, 2);
     int axis = onnx_axis(import, onnx_attribute_int(import, "axis", -1), x.rank);
+    bool rms = strcmp(import->node->proto->op_type, "RMSNormalization") == 0, biased;
+    float epsilon = onnx_attribute_float(import, "epsilon", 1e-5f);
     struct graph_shape width;
+    struct onnx_layer_name name;
     int32_t tensor;
 
     if (axis < 0)
         return import->error.code;
-    if (axis != x.rank - 1 || scale->kind != ONNX_CONSTANT)
-        return onnx_missing(import, "over more than the last axis");
+    if (import->node->output_count > 1 || (rms && bias.kind != ONNX_ABSENT))
+        return onnx_missing(import, "with more than one result");
+    name = onnx_weight_layer(import, &scale);
+    if (!axes_join(import, &x, axis, &scale, &bias))
+        return import->error.code;
     width = (struct graph_shape){.rank = 1, .extent = {x.extent[x.rank - 1]}};
     tensor = onnx_rows(import, &x);
     if (tensor < 0)
         return tensor;
-    graph_bind_parameter(import->graph, "weight", onnx_weight(import, scale, &width, false));
-    x.tensor = graph_rms_norm(import->graph, tensor, onnx_weight_layer(import, scale).text,
-                              onnx_attribute_float(import, "epsilon", 1e-5f));
+    graph_bind_parameter(import->graph, "weight", onnx_weight(import, &scale, &width, false));
+    biased = !rms && onnx_bind_bias(import, &bias, width.extent[0]);
+    x.tensor = rms ? graph_rms_norm(import->graph, tensor, name.text, epsilon)
+                   : graph_layer_norm(import->graph, tensor, name.text, epsilon, biased);
+    if (x.tensor >= 0 && x.rank != given.rank &&
+        onnx_reshape_to(import, &x, given.rank, given.extent))
+        return import->error.code;
     return onnx_done(import, x);
 }
 
@@ -255,6 +270,6 @@ const struct onnx_operator_entry onnx_norm_operators[] = {
     {"GroupNormalization", append_group_norm, 3, 0},
     {"BatchNormalization", append_batch_norm, 5, 0},
     {"LayerNormalization", append_layer_norm, 3, 0},
-    {"RMSNormalization", append_rms_norm, 2, 0},
+    {"RMSNormalization", append_layer_norm, 2, 0},
     {NULL, NULL, 0, 0},
 };

@@ -436,6 +436,40 @@ bool onnx_weight_is_turned(struct onnx_import *import, const struct onnx_value *
     return false;
 }
 
+/* Notes where the store's numbers are in a tensor that has all of them, each once. */
+static bool lent_invert(const struct onnx_lent *lent, const struct onnx_store *store,
+                        int64_t *places)
+{
+    int64_t count = 0;
+
+    for (int64_t i = 0; i < store->count; i++)
+        places[i] = -1;
+    for (int i = 0; i < lent->count; i++) {
+        const struct piece *piece = &lent->piece[i];
+
+        if (lent->own || lent->rest || piece->store.data != store->data ||
+            piece->store.count != store->count)
+            return false;
+        for (int64_t k = 0; k < piece->count; k++) {
+            int64_t *place = &places[piece_place(piece, k)];
+
+            if (*place >= 0)
+                return false;
+            *place = count++;
+        }
+    }
+    return count == store->count;
+}
+
+int32_t onnx_weight_elsewhere(const struct onnx_import *import, const struct onnx_store *store,
+                              int64_t *places)
+{
+    for (const struct onnx_lent *lent = import->model->lent; lent; lent = lent->next)
+        if (lent_invert(lent, store, places))
+            return graph_find_tensor(import->graph, lent->name);
+    return -1;
+}
+
 /* What the model has lent with these numbers, or the new one. Names are cut: another's has a
  * number behind it. */
 static const struct onnx_lent *lend(struct onnx_import *import, const struct onnx_lent *wanted,

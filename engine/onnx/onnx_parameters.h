@@ -23,6 +23,11 @@ int32_t onnx_weight(struct onnx_import *import, const struct onnx_value *value,
 /* Whether a layer has the parameter in another order already, or another part that overlaps. */
 bool onnx_weight_is_turned(struct onnx_import *import, const struct onnx_value *value);
 
+/* The graph's tensor that has all numbers of a parameter, in whatever order; -1: there is none.
+ * `places`, one for each number of the file, receives where it stands in the tensor. */
+int32_t onnx_weight_elsewhere(const struct onnx_import *import, const struct onnx_store *store,
+                              int64_t *places);
+
 /* Gives the graph the numbers of parameters of which layers read a part, such as the first rows of
  * a table of positions, as statistics: so exports have the whole parameter. Returns 0, or an error
  * that is kept. */

@@ -17,15 +17,16 @@ static int scale_by(struct onnx_import *import, struct onnx_value *x,
     int batch = onnx_batch_axis(x);
     double number;
 
-    if (onnx_is_uniform(&scale, &number)) {
+    if (onnx_is_uniform(&scale, &number) && number != 0) {
         x->factor = (x->factor != 0 ? x->factor : 1) * number;
         *onnx_output(import, 0) = *x;
         return onnx_resolve(import, x);
     }
     for (int r = 0; r < x->rank; r++)
         extent[r + 1] = r == axis && scaled->axis >= 0 ? x->extent[axis] : 1;
-    if (!onnx_reshape_value(import, &scale, x->rank + 1, extent) ||
-        !onnx_align(import, &scale, x->rank, batch, batch < 0 ? 0 : x->extent[batch]))
+    if (scale.kind == ONNX_TENSOR &&
+        (!onnx_reshape_value(import, &scale, x->rank + 1, extent) ||
+         !onnx_align(import, &scale, x->rank, batch, batch < 0 ? 0 : x->extent[batch])))
         return -ENOTSUP;
     if (onnx_combine(import, x, &scale, BROADCAST_MULTIPLY) ||
         onnx_output(import, 0)->kind != ONNX_TENSOR)
@@ -73,49 +74,98 @@ static bool is_weight(const struct onnx_value *value)
            !onnx_is_picked(value) && onnx_batch_axis(value) < 0;
 }
 
-bool onnx_scale_weight(struct onnx_import *import)
+/* Whether a layer may multiply by it: a parameter, or one that has factors already. */
+static bool may_scale(const struct onnx_value *value)
 {
-    bool divides = strcmp(import->node->proto->op_type, "Div") == 0;
-    struct onnx_value a = *onnx_input(import, 0), b = *onnx_input(import, 1), result;
-    struct onnx_scaled *scaled;
-    double number;
-    int64_t extent[ONNX_RANK_MAX + 1] = {ONNX_BATCH, 1};
+    return is_weight(value) || (value->alone && value->scaled);
+}
 
-    if (!divides && (!is_weight(&a) || (is_weight(&b) && b.rank == a.rank &&
-                                        onnx_value_elements(&b) > onnx_value_elements(&a)))) {
-        result = a;
-        a = b;
-        b = result;
-    }
-    if (!is_weight(&a) || !onnx_multiply_out(import, &b) ||
-        (b.kind != ONNX_TENSOR && b.kind != ONNX_CONSTANT))
-        return false;
-    scaled = onnx_allocate(import, 1, sizeof *scaled);
-    if (!scaled)
-        return false;
-    scaled->weight = a;
-    scaled->axis = scale_axis(&a, b.rank - b.alone, b.extent + b.alone);
+static int64_t weight_elements(const struct onnx_value *value)
+{
+    return onnx_value_elements(value->scaled ? &value->scaled->weight : value);
+}
+
+/* The factors of a weight that the present node multiplies, or divides, by `value`. */
+static bool scale_of(struct onnx_import *import, const struct onnx_value *weight,
+                     const struct onnx_value *value, bool divides, struct onnx_scaled *scaled)
+{
+    int64_t extent[2] = {ONNX_BATCH, 1};
+    double number;
+
+    scaled->weight = *weight;
+    scaled->axis = scale_axis(weight, value->rank - value->alone, value->extent + value->alone);
     if (scaled->axis == -2)
         return false;
-    if (onnx_is_uniform(&b, &number)) {
+    if (onnx_is_uniform(value, &number)) {
         void *numbers;
 
         scaled->scale = onnx_constant_new(import, ONNX_FLOAT, 0, NULL, &numbers);
         if (!numbers)
             return false;
         *(double *)numbers = divides ? 1 / number : number;
-    } else {
-        scaled->scale = b.alone ? b : onnx_alone_tensor(import, &b);
-        extent[1] = scaled->axis >= 0 ? a.extent[scaled->axis] : 1;
-        if (scaled->scale.tensor < 0 || onnx_resolve(import, &scaled->scale) ||
-            !onnx_reshape_value(import, &scaled->scale, 2, extent))
-            return false;
-        if (divides)
-            scaled->scale.tensor =
-                graph_function(import->graph, scaled->scale.tensor,
-                               &(struct function_attributes){.kind = FUNCTION_RECIPROCAL},
-                               onnx_layer_name(import, ".factor").text);
+        return true;
     }
+    scaled->scale = value->alone ? *value : onnx_alone_tensor(import, value);
+    extent[1] = scaled->axis >= 0 ? weight->extent[scaled->axis] : 1;
+    if (scaled->scale.tensor < 0 || onnx_resolve(import, &scaled->scale) ||
+        !onnx_reshape_value(import, &scaled->scale, 2, extent))
+        return false;
+    if (divides)
+        scaled->scale.tensor =
+            graph_function(import->graph, scaled->scale.tensor,
+                           &(struct function_attributes){.kind = FUNCTION_RECIPROCAL},
+                           onnx_layer_name(import, ".factor").text);
+    return scaled->scale.tensor >= 0;
+}
+
+/* Multiplies the factors by those that the weight has already, which lie along the same axis, or
+ * are one. */
+static bool scales_join(struct onnx_import *import, struct onnx_scaled *scaled,
+                        const struct onnx_scaled *before)
+{
+    bool swaps = before->axis >= 0 || scaled->scale.kind != ONNX_TENSOR;
+    const struct onnx_value *a = swaps ? &before->scale : &scaled->scale;
+    const struct onnx_value *b = swaps ? &scaled->scale : &before->scale;
+    double first, second;
+
+    if (scaled->axis >= 0 && before->axis >= 0 && scaled->axis != before->axis)
+        return false;
+    scaled->axis = before->axis >= 0 ? before->axis : scaled->axis;
+    if (onnx_is_uniform(a, &first) && onnx_is_uniform(b, &second)) {
+        void *numbers;
+
+        scaled->scale = onnx_constant_new(import, ONNX_FLOAT, 0, NULL, &numbers);
+        if (numbers)
+            *(double *)numbers = first * second;
+        return numbers != NULL;
+    }
+    if (onnx_combine(import, a, b, BROADCAST_MULTIPLY) ||
+        onnx_output(import, 0)->kind != ONNX_TENSOR)
+        return false;
+    scaled->scale = *onnx_output(import, 0);
+    return onnx_resolve(import, &scaled->scale) == 0;
+}
+
+bool onnx_scale_weight(struct onnx_import *import)
+{
+    bool divides = strcmp(import->node->proto->op_type, "Div") == 0;
+    struct onnx_value a = *onnx_input(import, 0), b = *onnx_input(import, 1), result;
+    struct onnx_scaled *scaled;
+
+    if (!divides &&
+        (!may_scale(&a) || (may_scale(&b) && weight_elements(&b) > weight_elements(&a)))) {
+        result = a;
+        a = b;
+        b = result;
+    }
+    if (!may_scale(&a) || !onnx_multiply_out(import, &b) ||
+        (b.kind != ONNX_TENSOR && b.kind != ONNX_CONSTANT))
+        return false;
+    scaled = onnx_allocate(import, 1, sizeof *scaled);
+    if (!scaled || !scale_of(import, a.scaled ? &a.scaled->weight : &a, &b, divides, scaled) ||
+        (a.scaled && !scales_join(import, scaled, a.scaled)))
+        return false;
+    a = scaled->weight;
     result = (struct onnx_value){.kind = ONNX_TENSOR,
                                  .type = ONNX_FLOAT,
                                  .rank = a.rank + 1,
@@ -196,6 +246,7 @@ bool onnx_scaled_layer(struct onnx_import *import, int *code)
     *code = 0;
     if (axis < 0 || (image && scaled->axis > 0) || (!image && scaled->weight.rank != 2) ||
         onnx_input(import, 2)->kind == ONNX_TENSOR ||
+        onnx_attribute_float(import, "beta", 1) != 1 ||
         /* x w: the layer would read w transposed, and the node that has its norm as it stands */
         (!image && axis == 1 && scaled->weight.stride[1] == 1))
         return false;

@@ -2,6 +2,7 @@
  * lists of indices. They become the engine's operator OP_TAKE. */
 #include "engine/graph/forward.h"
 #include "engine/onnx/onnx_fold.h"
+#include "engine/onnx/onnx_parameters.h"
 #include "engine/onnx/onnx_tensors.h"
 
 #include <errno.h>
@@ -91,6 +92,9 @@ int onnx_take(struct onnx_import *import, struct onnx_value *value, int first, i
     for (int r = first; r < end; r++)
         if (value->extent[r] >= ONNX_BATCH)
             return onnx_missing(import, "along the batch"), -ENOTSUP;
+    if (value->tensor >= 0 && import->graph->tensors[value->tensor].type == TENSOR_INT32)
+        return onnx_missing(import, "of symbols; take rows of what their embedding gives"),
+               -ENOTSUP;
     if (!batch_leads(value))
         return onnx_missing(import, "whose batch is not first in its axis"), -ENOTSUP;
     for (int i = 0; i < rank; i++)
@@ -169,31 +173,55 @@ int onnx_expand(struct onnx_import *import, struct onnx_value *value, const int6
 
 /* ---- numbers of a parameter ---- */
 
+/* Where number `index` of a view stands in its store. */
+static int64_t view_place(const struct onnx_value *value, int64_t index)
+{
+    int64_t place = value->offset;
+
+    for (int r = value->rank - 1; r >= 0; r--) {
+        place += index % value->extent[r] * value->stride[r];
+        index /= value->extent[r];
+    }
+    return place;
+}
+
+/* The tensor that has the numbers of `source`, of which rows[i] are wanted. If a layer has the
+ * parameter in another order, it is that layer's, and the rows are changed to where they are
+ * there. */
+static int32_t source_tensor(struct onnx_import *import, const struct onnx_value *source,
+                             int64_t *rows, int64_t count, int64_t *from)
+{
+    int64_t *places;
+    int32_t tensor;
+
+    *from = onnx_value_elements(source);
+    if (source->part_count || !onnx_weight_is_turned(import, source))
+        return onnx_weight(import, source, NULL, false);
+    places = onnx_allocate(import, (size_t)source->store->count + 1, sizeof *places);
+    tensor = places ? onnx_weight_elsewhere(import, source->store, places) : -1;
+    if (tensor < 0) /* which says so */
+        return onnx_weight(import, source, NULL, false);
+    for (int64_t i = 0; i < count; i++)
+        rows[i] = places[view_place(source, rows[i])];
+    *from = source->store->count;
+    return tensor;
+}
+
 int32_t onnx_picked_tensor(struct onnx_import *import, const struct onnx_value *value)
 {
-    const struct onnx_value *source = value->store->source;
     struct take_attributes take = {.outer = 1, .inner = 1, .to = onnx_value_elements(value)};
-    int32_t parameter = onnx_weight(import, source, NULL, false), map;
+    int32_t parameter, map;
     int64_t *rows;
 
-    take.from = onnx_value_elements(source);
-    if (parameter < 0)
-        return parameter;
-    if (take.to > TAKE_ROWS_MAX || take.from > TAKE_ROWS_MAX)
+    if (take.to > TAKE_ROWS_MAX || onnx_value_elements(value->store->source) > TAKE_ROWS_MAX)
         return onnx_fail(import, "too many numbers of a parameter");
     rows = onnx_allocate(import, (size_t)take.to + 1, sizeof *rows);
     if (!rows)
         return import->error.code;
-    for (int64_t i = 0; i < take.to; i++) {
-        int64_t rest = i, place = value->offset;
-
-        for (int r = value->rank - 1; r >= 0; r--) {
-            place += rest % value->extent[r] * value->stride[r];
-            rest /= value->extent[r];
-        }
-        rows[i] = value->store->places[place];
-    }
-    map = map_append(import, &take, rows);
+    for (int64_t i = 0; i < take.to; i++)
+        rows[i] = value->store->places[view_place(value, i)];
+    parameter = source_tensor(import, value->store->source, rows, take.to, &take.from);
+    map = parameter < 0 ? parameter : map_append(import, &take, rows);
     return map < 0 ? map
                    : graph_take(import->graph, parameter, map, &take,
                                 onnx_layer_name(import, ".take").text);
@@ -215,24 +243,16 @@ int32_t onnx_repeated_tensor(struct onnx_import *import, const struct onnx_value
         source.stride[0] = 1;
         source.extent[0] = value->store->count;
     }
-    take.from = onnx_value_elements(&source);
-    if (take.to < 1 || take.to > TAKE_ROWS_MAX || take.from > TAKE_ROWS_MAX)
+    if (take.to < 1 || take.to > TAKE_ROWS_MAX || onnx_value_elements(&source) > TAKE_ROWS_MAX)
         return onnx_fail(import, "it repeats %lld numbers for each sample; %d are possible",
-                         (long long)take.from, (int)TAKE_ROWS_MAX);
-    parameter = onnx_weight(import, &source, NULL, false);
+                         (long long)onnx_value_elements(&source), (int)TAKE_ROWS_MAX);
     rows = onnx_allocate(import, (size_t)take.to + 1, sizeof *rows);
-    if (parameter < 0 || !rows)
-        return parameter < 0 ? parameter : import->error.code;
-    for (int64_t i = 0; i < take.to; i++) {
-        int64_t rest = i, place = whole ? value->offset : i;
-
-        for (int r = value->rank - 1; r >= 0 && whole; r--) {
-            place += rest % value->extent[r] * value->stride[r];
-            rest /= value->extent[r];
-        }
-        rows[i] = place;
-    }
-    map = map_append(import, &take, rows);
+    if (!rows)
+        return import->error.code;
+    for (int64_t i = 0; i < take.to; i++)
+        rows[i] = whole ? view_place(value, i) : i;
+    parameter = source_tensor(import, &source, rows, take.to, &take.from);
+    map = parameter < 0 ? parameter : map_append(import, &take, rows);
     return map < 0 ? map
                    : graph_take(import->graph, parameter, map, &take,
                                 onnx_layer_name(import, ".repeat").text);
@@ -448,6 +468,40 @@ static int append_expand(struct onnx_import *import)
     return import->error.code;
 }
 
+/* Axes of more than one number become two: the repeats, and the axis. */
+static int append_tile(struct onnx_import *import)
+{
+    struct onnx_value x = *onnx_input(import, 0);
+    int64_t repeats[ONNX_RANK_MAX] = {0}, apart[2 * ONNX_RANK_MAX] = {0};
+    int64_t wide[2 * ONNX_RANK_MAX] = {0}, extent[ONNX_RANK_MAX] = {0};
+    int count = onnx_integers(import, "repeats", 1, repeats, ONNX_RANK_MAX), rank = 0;
+
+    if (import->error.code)
+        return import->error.code;
+    if (x.kind != ONNX_TENSOR || count != x.rank)
+        return onnx_missing(import, "of other than samples, or with other than a repeat per axis");
+    for (int r = 0; r < x.rank; r++) {
+        bool batch = x.extent[r] >= ONNX_BATCH;
+
+        if (repeats[r] < 1 || repeats[r] > TAKE_ROWS_MAX || (batch && repeats[r] != 1))
+            return onnx_missing(import, "that repeats the batch, or too often");
+        extent[r] = x.extent[r] * repeats[r];
+        if (repeats[r] != 1 && x.extent[r] != 1) {
+            apart[rank] = 1;
+            wide[rank++] = repeats[r];
+        }
+        apart[rank] = x.extent[r];
+        wide[rank++] = x.extent[r] == 1 ? repeats[r] : x.extent[r];
+    }
+    if (rank > ONNX_RANK_MAX)
+        return onnx_missing(import, "along too many axes");
+    if (onnx_reshape_to(import, &x, rank, apart) || onnx_expand(import, &x, wide) ||
+        onnx_reshape_to(import, &x, count, extent))
+        return import->error.code;
+    *onnx_output(import, 0) = x;
+    return 0;
+}
+
 /* Rows by the numbers of the first axes. */
 static int append_gather_nd(struct onnx_import *import)
 {
@@ -485,5 +539,6 @@ const struct onnx_operator_entry onnx_take_operators[] = {
     {"Gather", append_gather, 2, ONNX_TAKES_PENDING | ONNX_TAKES_CONSTANT},
     {"Expand", append_expand, 2, ONNX_TAKES_PENDING},
     {"GatherND", append_gather_nd, 2, ONNX_TAKES_PENDING | ONNX_TAKES_CONSTANT},
+    {"Tile", append_tile, 2, ONNX_TAKES_PENDING | ONNX_TAKES_CONSTANT},
     {NULL, NULL, 0, 0},
 };

@@ -169,17 +169,22 @@ static int text_parse(const char *text, struct json_object **all, struct error *
 
 /* ---- moving numbers ---- */
 
-/* Copies the numbers of a piece between `part`, where they follow each other, and the weight. */
-static void piece_copy(const struct weight_piece *piece, float *part, float *weight, bool to_weight)
+/* Copies the numbers of a piece between `part`, where they follow each other, and the weight: to it
+ * with `filled`, which notes the numbers that it has; else from it. Returns how many it had not. */
+static int64_t piece_copy(const struct weight_piece *piece, float *part, float *weight,
+                          bool *filled)
 {
-    int64_t at[WEIGHT_RANK_MAX] = {0}, place = piece->offset;
+    int64_t at[WEIGHT_RANK_MAX] = {0}, place = piece->offset, added = 0;
     int64_t count = elements_of(piece->extent, piece->rank);
 
     for (int64_t i = 0; i < count; i++) {
-        if (to_weight)
+        if (filled) {
             weight[place] = part[i];
-        else
+            added += !filled[place];
+            filled[place] = true;
+        } else {
             part[i] = weight[place];
+        }
         for (int r = piece->rank - 1; r >= 0; r--) {
             place += piece->stride[r];
             if (++at[r] < piece->extent[r])
@@ -188,6 +193,7 @@ static void piece_copy(const struct weight_piece *piece, float *part, float *wei
             at[r] = 0;
         }
     }
+    return added;
 }
 
 static const struct safetensors_tensor *
@@ -220,7 +226,7 @@ static int parameter_gather(const struct weight_layout *layout, const char *pref
         if (!weight)
             return error_no_memory(error, "the weights");
         safetensors_read_floats(file, found, weight);
-        piece_copy(piece, values, weight, false);
+        piece_copy(piece, values, weight, NULL);
         values += elements_of(piece->extent, piece->rank);
     }
     return 0;
@@ -272,7 +278,9 @@ struct filled {
     int rank;
     int64_t shape[WEIGHT_RANK_MAX], elements, count; /* how many there are, and are filled */
     float *values;
+    bool *filled; /* per number: constants may be read twice */
     bool taken;
+    bool is_there; /* another layer reads all of it as it stands in the file */
 };
 
 struct filling {
@@ -282,9 +290,11 @@ struct filling {
 
 static void filling_release(struct filling *filling)
 {
-    for (int i = 0; i < filling->count; i++)
+    for (int i = 0; i < filling->count; i++) {
+        free(filling->weights[i].filled);
         if (!filling->weights[i].taken)
             free(filling->weights[i].values);
+    }
     free(filling->weights);
 }
 #define AUTO_FILLING CLEANUP(filling_release)
@@ -317,10 +327,9 @@ static struct filled *filled_add(struct filling *filling, const struct weight_pi
                              .elements = elements_of(piece->weight_shape, piece->weight_rank)};
     memcpy(found->shape, piece->weight_shape, (size_t)found->rank * sizeof *found->shape);
     found->values = calloc((size_t)found->elements, sizeof *found->values);
-    if (!found->values)
-        return NULL;
+    found->filled = calloc((size_t)found->elements, sizeof *found->filled);
     filling->count++;
-    return found;
+    return found->values && found->filled ? found : NULL;
 }
 
 static struct safetensors_tensor *tensor_find(struct safetensors_tensor *tensors, int count,
@@ -352,8 +361,9 @@ static int weights_fill(struct json_object *all, struct filling *filling,
 
             if (!weight)
                 return error_set(error, -ENOMEM, "cannot put together %s", layout.piece[i].name);
-            piece_copy(&layout.piece[i], part, weight->values, true);
-            weight->count += elements_of(layout.piece[i].extent, layout.piece[i].rank);
+            weight->count += piece_copy(&layout.piece[i], part, weight->values, weight->filled);
+            weight->is_there = tensor_find(tensors, count, weight->name) &&
+                               !json_object_object_get_ex(all, weight->name, NULL);
             part += elements_of(layout.piece[i].extent, layout.piece[i].rank);
         }
     }
@@ -376,7 +386,7 @@ static bool is_replaced(struct json_object *all, struct filling *filling,
     for (int i = 0; i < layout->count; i++) {
         const struct filled *weight = filled_find(filling, layout->piece[i].name);
 
-        if (!weight || weight->count != weight->elements)
+        if (!weight || (weight->count != weight->elements && !weight->is_there))
             return false;
     }
     return true;
@@ -435,7 +445,7 @@ static int parameters_replace(struct json_object *all, struct filling *filling,
             struct filled *weight = filled_find(filling, layout.piece[k].name);
             int r;
 
-            if (weight->taken)
+            if (weight->taken || weight->is_there)
                 continue;
             r = weight_take(weight, &replaced[*replaced_count], error);
             if (r < 0)

@@ -125,6 +125,12 @@ def embedding_bag(original: Any) -> Any:
     return bag
 
 
+def told_causal(mask: Any, is_causal: bool | None = None, size: int | None = None) -> bool:  # pylint: disable=unused-argument
+    """Whether nn.Transformer's caller says that a mask is causal. PyTorch would compare its numbers, which an export lacks; the
+    mask is applied either way."""
+    return is_causal is True
+
+
 def keep_names_apart(graph: Any) -> None:
     """torch.onnx names what a node gives after the function, so a parameter `t` and the result of x.t() may have one name. The
     parameter keeps it."""
@@ -152,7 +158,8 @@ def traceable(module: Any) -> Iterator[None]:
     with warnings.catch_warnings(), \
             mock.patch.object(functions, "adaptive_avg_pool1d", average_pool(functions.adaptive_avg_pool1d, 1)), \
             mock.patch.object(functions, "adaptive_avg_pool2d", average_pool(functions.adaptive_avg_pool2d, 2)), \
-            mock.patch.object(functions, "embedding_bag", embedding_bag(functions.embedding_bag)):
+            mock.patch.object(functions, "embedding_bag", embedding_bag(functions.embedding_bag)), \
+            mock.patch.object(torch.nn.modules.transformer, "_detect_is_causal_mask", told_causal, create=True):
         warnings.simplefilter("ignore")
         try:
             yield

@@ -387,6 +387,25 @@ class Computed(nn.Module):
         return self.temperature.exp() * functions.normalize(w, dim=-1) @ functions.normalize(self.classes, dim=-1).t()
 
 
+class Factors(nn.Module):
+    """Weights of convolutions that others read, too: norms of weight norm, also by groups and of few channels, and the same layer
+    over single pixels."""
+
+    def __init__(self):
+        super().__init__()
+        weight_norm = nn.utils.parametrizations.weight_norm
+        self.stem = weight_norm(nn.Conv2d(3, 16, 3, padding=1))
+        self.square = weight_norm(nn.Conv2d(16, 16, 3, padding=1, bias=False))
+        self.groups = weight_norm(nn.Conv2d(16, 8, 3, padding=1, groups=4))
+        self.depth = weight_norm(nn.Conv2d(8, 8, 3, groups=8))
+        self.up = weight_norm(nn.ConvTranspose2d(8, 8, 2, stride=2))
+        self.point, self.head = nn.Conv2d(8, 8, 1), nn.Linear(8, 10)
+
+    def forward(self, x):
+        x = self.up(self.depth(self.groups(self.square(self.stem(x).relu()).relu()).tanh()))
+        return self.head((self.point(x) * self.point(x.mean((2, 3), keepdim=True)).sigmoid()).amax((2, 3)))
+
+
 class Extremes(nn.Module):
     """The larger and smaller of two, extremes along any axis, their smooth forms, CELU; what is compared with thresholds."""
 
@@ -406,6 +425,70 @@ class Extremes(nn.Module):
         functions = nn.functional
         least = functions.hardshrink(z.amin(1), 0.2) + functions.softshrink(z[:, 0], 0.1) + functions.threshold(z[:, 1], 0.1, 0.5)
         return self.head(torch.cat([largest, z.amax(2), least, z.view(-1, 8, 12, 2).max(-1)[0].amax(1)], 1))
+
+
+class Orders(nn.Module):
+    """A factorization machine: a matrix and its squares; norms of columns behind the product; a factor of 0; scores that are far
+    apart."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear, self.factors = nn.Linear(8, 6), nn.Parameter(torch.randn(8, 6) * 0.3)
+        self.classes, self.nothing = nn.Parameter(torch.randn(6, 10)), nn.Parameter(torch.randn(6, 6))
+
+    def forward(self, x):
+        y = self.linear(x) + 0.5 * ((x @ self.factors).square() - x.square() @ self.factors.square())
+        y = y + nn.functional.linear(y, self.nothing * 0.0)
+        y = y + 1e-3 * (y * 500).log_softmax(-1) + 1e-3 * nn.functional.logsigmoid(y * 500)
+        return (y @ self.classes) / self.classes.norm(dim=0)
+
+
+class Columns(nn.Module):
+    """Tables of single columns, of parts of the symbols, and of symbols in a square."""
+
+    def __init__(self):
+        super().__init__()
+        self.tables = nn.ModuleList(nn.Embedding(20, width) for width in (2, 3, 5))
+        self.part, self.image, self.conv = nn.Embedding(20, 4), nn.Embedding(20, 4), nn.Conv2d(4, 6, 2)
+        self.head = nn.Linear(20, 20)
+
+    def forward(self, x):
+        columns = [table(x[:, 2 * i]) for i, table in enumerate(self.tables)]
+        image = self.conv(self.image(x.view(-1, 3, 3)).permute(0, 3, 1, 2)).mean((2, 3))
+        return self.head(torch.cat([*columns, self.part(x[:, 2:5]).mean(1), image], 1))
+
+
+class Mixed(nn.Module):
+    """Weights, biases and choices that are computed, in the forms that ordinary modules have: softplus and triangles of matrices, a
+    bias times a factor, factors upon factors, a matrix for each feature, tiles, a norm over two axes, shares of zeros."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm, self.bilinear = nn.LayerNorm([4, 6]), nn.Bilinear(6, 6, 5)
+        self.symmetric, self.positive = nn.Parameter(torch.randn(6, 6) * 0.4), nn.Parameter(torch.randn(6, 6))
+        self.one, self.two, self.bias = (nn.Parameter(torch.rand(n) + 0.5) for n in (6, 6, 6))
+        self.features, self.nodes = nn.Parameter(torch.randn(4, 6, 3) * 0.4), nn.Parameter(torch.randn(4, 2))
+        self.plain = nn.Parameter(torch.randn(6, 6) * 0.4)
+        self.token, self.start = nn.Parameter(torch.randn(1, 1, 6)), nn.Parameter(torch.randn(6))
+        self.cell, self.head = nn.GRUCell(6, 6), nn.Linear(5 + 6 + 12 + 6 + 6, 10)
+
+    def forward(self, x):
+        functions = nn.functional
+        y = self.norm(x)
+        w = self.symmetric.triu() + self.symmetric.triu(1).t()
+        y = functions.linear(y, w, self.bias * 0.5) + functions.linear(y, functions.softplus(self.positive))
+        y = y @ (self.two * (self.symmetric * self.one.unsqueeze(1) * 0.7)).t()
+        y = torch.einsum("ij,bjd->bid", (self.nodes @ self.nodes.t()).softmax(1), y)
+        first, count = self.token.repeat(x.shape[0], 1, 1), x.shape[0]
+        rows = self.start.expand(count, 2, 6).reshape(-1, 6)
+        rows = self.cell(y[:, :2].reshape(-1, 6), rows).view(count, 2, 6).sum(1)
+        shares = torch.zeros(count, 5, 1).softmax(1)
+        y = torch.cat([first, y], 1)
+        z = (y[:, 1:].unsqueeze(2) @ self.features).squeeze(2).tanh()
+        a = torch.where(y[:, 1] > 0.1, self.bias, y[:, 2]) + functions.softplus(self.start)
+        b = torch.addmm(self.one, y[:, 3], self.plain, beta=0.5, alpha=2.0)
+        return self.head(torch.cat([self.bilinear(y[:, 1], y[:, 2]), a, z.flatten(1), (shares * y.repeat(1, 1, 2)[:, :, 3:9]).sum(1),
+                                    b * rows], 1))
 
 
 class Cells(nn.Module):
@@ -471,6 +554,10 @@ MODELS = {
     "shared": Case(Shared, (2, 8, 8), rate=0.1),
     "ends": Case(Ends, (21,), classes=3, rate=0.1),
     "computed": Case(Computed, (2, 8), rate=0.02),
+    "factors": Case(Factors, (3, 8, 8), batch=4, rate=0.05),
+    "orders": Case(Orders, (8,), rate=0.02),
+    "columns": Case(Columns, (9,), classes=20, rate=0.05, symbols=True),
+    "mixed": Case(Mixed, (4, 6), rate=0.02),
     "extremes": Case(Extremes, (8, 8), rate=0.02),
     "cells": Case(Cells, (4, 5), rate=0.05),
     "bags": Case(Bags, (9,), classes=20, rate=0.05, symbols=True),

@@ -286,6 +286,76 @@ static int layout_rank(const struct backend_program *program, int32_t index)
     return program->graph->nodes[index].op == OP_CONV2D_BACKWARD_WEIGHTS ? 1 : 2;
 }
 
+/* Whether the operator reads its parameters however they lie. */
+static bool reads_any_layout(enum graph_op op)
+{
+    return op == OP_CAST || op == OP_OPTIMIZER || op == OP_MOVING_AVERAGE;
+}
+
+/* Whether a node other than a convolution computes with the parameter's numbers. */
+static bool is_read_otherwise(const struct backend_program *program, int32_t parameter)
+{
+    const struct graph *graph = program->graph;
+
+    for (int32_t i = 0; i < graph->node_count; i++) {
+        const struct graph_node *node = &graph->nodes[i];
+
+        for (int k = 0; k < node->input_count; k++)
+            if (node->input[k] == parameter && !reads_any_layout(node->op) &&
+                !is_convolution(program, i))
+                return true;
+    }
+    return false;
+}
+
+/* The weights of a convolution in the forward pass that other nodes read, too: layers of single
+ * pixels that share them, and what is computed from them, such as the norms of weight norm. In
+ * lower precision the convolution may read a copy. -1: there are none. */
+static int32_t shared_weights(const struct backend_program *program, int32_t index)
+{
+    const struct graph *graph = program->graph;
+    int32_t weights, producer;
+
+    if (graph->nodes[index].phase != GRAPH_FORWARD || !is_convolution(program, index))
+        return -1;
+    weights = convolution_tensors(&graph->nodes[index]).weights;
+    if (is_read_otherwise(program, weights))
+        return weights;
+    producer = graph->tensors[weights].producer;
+    if (producer < 0 || graph->nodes[producer].op != OP_CAST)
+        return -1;
+    weights = graph->nodes[producer].input[0];
+    return is_read_otherwise(program, weights) ? weights : -1;
+}
+
+static bool has_shared_weights(const struct backend_program *program)
+{
+    for (int32_t i = 0; i < program->graph->node_count; i++)
+        if (shared_weights(program, i) >= 0)
+            return true;
+    return false;
+}
+
+/* Leaves such weights in PyTorch's order, in which the others read them. */
+static int keep_shared_weights_plain(struct backend_program *program, struct error *error)
+{
+    int result = 0;
+
+    for (int32_t i = 0; i < program->graph->node_count && !result; i++) {
+        int32_t weights = shared_weights(program, i);
+        const int64_t *extent, groups = program->graph->nodes[i].attributes.conv.groups;
+        struct onednn_layout plain;
+
+        if (weights < 0)
+            continue;
+        extent = program_tensor(program, weights)->shape.extent;
+        onednn_layout_plain_weights(
+            (int64_t[]){groups, extent[0] / groups, extent[1], extent[2], extent[3]}, &plain);
+        result = program_choose_layout(program, weights, &plain, error);
+    }
+    return result;
+}
+
 static int prepare_nodes(struct backend_program *program, struct error *error)
 {
     const struct graph *graph = program->graph;
@@ -297,6 +367,8 @@ static int prepare_nodes(struct backend_program *program, struct error *error)
     }
     result = program_fuse(program, error);
     choose_compact(program);
+    if (!result)
+        result = keep_shared_weights_plain(program, error);
     /* Winograd's kernels support one layout of the weights only, so they choose first. Then the
      * gradients of weights choose. */
     for (int rank = 0; rank < 3; rank++)
@@ -350,7 +422,8 @@ int cpu_program_prepare(struct backend_device *device, const struct graph *graph
     made->tasks = made->parts < graph->batch ? made->parts : (int)graph->batch;
     /* A program that shares parameters uses tiles only if their layout was chosen for tiles. */
     made->tiled = device->tiles && graph->compute_type == TENSOR_BFLOAT16 &&
-                  tiles_suit_graph(device->operators, graph) && (!shared || shared->tiled);
+                  tiles_suit_graph(device->operators, graph) && !has_shared_weights(made) &&
+                  (!shared || shared->tiled);
     made->channels_last = graph_orders_channels_last(device, graph);
     made->plain_samples = keeps_samples_plain(made);
     for (int32_t i = 0; i < graph->node_count; i++) {

@@ -82,6 +82,39 @@ static void a_weight_that_lacks_a_part_stays_in_parts(void **state)
     weight_layouts_free(tensors, count);
 }
 
+/* Constants may be read in several orders, and in parts that overlap. */
+static void constants_that_are_read_twice_are_there_once(void **state)
+{
+    static const char twice[] =
+        "{\"k.from0\":{\"shape\":[2,2],\"pieces\":["
+        "{\"weight\":\"k\",\"shape\":[2,2],\"offset\":0,\"extent\":[2,2],\"stride\":[1,2]}]},"
+        "\"grid.from0\":{\"shape\":[2],\"pieces\":["
+        "{\"weight\":\"grid\",\"shape\":[4],\"offset\":0,\"extent\":[2],\"stride\":[1]}]},"
+        "\"grid.from1\":{\"shape\":[2],\"pieces\":["
+        "{\"weight\":\"grid\",\"shape\":[4],\"offset\":1,\"extent\":[2],\"stride\":[1]}]}}";
+    static const float turned[] = {7, 9, 8, 10};
+    struct safetensors_tensor *tensors = malloc(4 * sizeof *tensors);
+    struct error error = {0};
+    int count = 4;
+
+    (void)state;
+    assert_non_null(tensors);
+    tensors[0] = (struct safetensors_tensor){
+        "k.from0", SAFETENSORS_FLOAT32, 2, {2, 2}, sizeof turned, turned, false};
+    tensors[1] =
+        (struct safetensors_tensor){"k", SAFETENSORS_FLOAT32, 2, {2, 2}, sizeof rows, rows, false};
+    tensors[2] = (struct safetensors_tensor){
+        "grid.from0", SAFETENSORS_FLOAT32, 1, {2}, 2 * sizeof *rows, rows, false};
+    tensors[3] = (struct safetensors_tensor){
+        "grid.from1", SAFETENSORS_FLOAT32, 1, {2}, 2 * sizeof *rows, rows + 1, false};
+    assert_int_equal(weight_layouts_scatter(twice, &tensors, &count, &error), 0);
+    assert_int_equal(count, 3);
+    expect_tensor(&tensors[0], "k", 2, 2, rows, 4);
+    expect_tensor(&tensors[1], "grid.from0", 1, 2, rows, 2); /* of which a number is missing */
+    expect_tensor(&tensors[2], "grid.from1", 1, 2, rows + 1, 2);
+    weight_layouts_free(tensors, count);
+}
+
 static void parameters_are_put_together(void **state)
 {
     struct safetensors_tensor weights[] = {
@@ -152,6 +185,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(weights_are_put_together),
         cmocka_unit_test(a_weight_that_lacks_a_part_stays_in_parts),
+        cmocka_unit_test(constants_that_are_read_twice_are_there_once),
         cmocka_unit_test(parameters_are_put_together),
         cmocka_unit_test(damaged_descriptions_are_refused),
     };
