@@ -146,6 +146,9 @@ void dataset_close(struct dataset *dataset)
         free(dataset->column_names[i]);
     free(dataset->column_names);
     free(dataset->target_name);
+    for (int32_t i = 0; i < dataset->value_name_count; i++)
+        free(dataset->value_names[i]);
+    free(dataset->value_names);
     table_columns_free(dataset->table);
     for (int32_t i = 0; i < dataset->class_count; i++)
         free(dataset->class_names[i]);

@@ -14,7 +14,7 @@ static int mark_columns(const struct csv_table *table, const char *key, const ch
 {
     for (int i = 0; i < count; i++) {
         int32_t column;
-        int r = csv_column_find(table, key, names[i], -1, &column, error);
+        int r = csv_column_find_named(table, key, names[i], &column, error);
 
         if (r < 0)
             return r;
@@ -26,9 +26,7 @@ static int mark_columns(const struct csv_table *table, const char *key, const ch
 static int mark_targets(struct table_reader *reader, struct error *error)
 {
     const struct dataset_config *config = reader->config;
-    const char *label = config->csv.label_column ? config->csv.label_column : "last";
     bool several = config->table.targets != NULL;
-    const char *const *names = several ? config->table.targets : &label;
     int count = several ? config->table.target_count : 1;
 
     if (count > 1 && config->target == DATASET_TARGET_CLASS)
@@ -39,8 +37,10 @@ static int mark_targets(struct table_reader *reader, struct error *error)
     for (int i = 0; i < count; i++) {
         struct table_column *column;
         int32_t place;
-        int r = csv_column_find(&reader->table, several ? "targets" : "label_column", names[i], -1,
-                                &place, error);
+        int r = several ? csv_column_find_named(&reader->table, "targets", config->table.targets[i],
+                                                &place, error)
+                        : csv_column_find_or_last(&reader->table, "label_column",
+                                                  config->csv.label_column, -1, &place, error);
 
         if (r < 0)
             return r;
@@ -62,7 +62,7 @@ static struct table_column *mark_column_aside(struct table_reader *reader, const
     int32_t place;
     struct table_column *column;
 
-    if (csv_column_find(&reader->table, key, name, -1, &place, error) < 0)
+    if (csv_column_find_named(&reader->table, key, name, &place, error) < 0)
         return NULL;
     column = &reader->columns->columns[place];
     column->is_ignored |= !features[place];

@@ -82,6 +82,7 @@ struct dataset_config worker_model_data(struct worker_setup *setup, const char *
     config.paths = path;
     config.path_count = 1;
     config.labels_path = config.lengths_path = NULL;
+    config.series.rows[0] = config.series.rows[1] = 0; /* those of the training are of its file */
     config.fasta.class_of_file = NULL;
     config.fasta.class_count = 0;
     return config;
