@@ -184,6 +184,18 @@ static int columns_match_places(struct table_reader *reader, struct error *error
     return 0;
 }
 
+static int report_lacking(const struct csv_table *table, const char *name, struct error *error)
+{
+    char shown[CSV_SHOWN_SIZE];
+    bool numbers = false;
+
+    for (int32_t i = 0; i < table->columns; i++)
+        numbers |= csv_cell_is_number(table->names[i], strlen(table->names[i]));
+    return error_set(error, -EINVAL, "%s lacks the column \"%s\" of the training data%s",
+                     table->path, csv_cell_show(name, strlen(name), shown),
+                     numbers ? ": is its first row a sample? Then put the names in front" : "");
+}
+
 /* Finds the columns of the training table in this one by name. */
 static int columns_match_names(struct table_reader *reader, struct error *error)
 {
@@ -192,7 +204,6 @@ static int columns_match_names(struct table_reader *reader, struct error *error)
     CLEANUP(label_names_release) struct label_names index = {0};
     AUTO_FREE bool *known = calloc((size_t)table->columns, sizeof *known);
     AUTO_FREE bool *used = calloc((size_t)table->columns, sizeof *used);
-    char shown[CSV_SHOWN_SIZE];
     int r;
 
     if (!known || !used)
@@ -215,8 +226,7 @@ static int columns_match_names(struct table_reader *reader, struct error *error)
             reader->column_of[found] = i;
             used[found] = is_used;
         } else if (is_used) {
-            r = error_set(error, -EINVAL, "%s lacks the column \"%s\" of the training data",
-                          table->path, csv_cell_show(column->name, strlen(column->name), shown));
+            r = report_lacking(table, column->name, error);
         }
     }
     return r == 0 ? table_names_check(table, known, used, error) : r;
