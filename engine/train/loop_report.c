@@ -104,7 +104,8 @@ int loop_read_sums(struct loop *loop, struct error *error)
     if (sums->nonfinite_step)
         return error_set(error, -ERROR_NONFINITE_LOSS,
                          "the loss became NaN or infinite at step %lld: lower train.optimizer.lr, "
-                         "set train.clip_norm, or look for values out of range in the data",
+                         "set train.clip_norm, or look for values out of range in the data and in "
+                         "the weights that it began with",
                          (long long)sums->nonfinite_step);
     return loss_scale_check(&loop->state->loss_scale, error);
 }
