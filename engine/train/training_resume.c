@@ -35,6 +35,28 @@ static int64_t batches_of_one(const struct training_config *config,
                : 1;
 }
 
+/* Epochs are counted in steps: where they have as many as another number of epochs took, the run
+ * would end too early or too late. One of train.max_steps ends at its step anyway. */
+static int check_steps(const struct training *training, const struct checkpoint_state *stored,
+                       struct error *error)
+{
+    const struct training_config *config = &training->config;
+    bool whole = stored->position == training->epoch_samples;
+    int64_t updates = stored->position / config->batch / config->accumulate;
+    int64_t steps =
+        stored->epoch * training->steps_per_epoch + (whole ? training->steps_per_epoch : updates);
+
+    if (steps == stored->step || (config->steps && training->total_steps == config->steps))
+        return 0;
+    return error_set(error, -EINVAL,
+                     "the checkpoint was written after step %lld, but in this run %lld epochs have "
+                     "%lld steps (batch size %lld, %lld samples): resume with the batch size, "
+                     "accumulation and data that it was trained with, or begin a new training with "
+                     "its weights alone (weights without continue)",
+                     (long long)stored->step, (long long)(stored->epoch + whole), (long long)steps,
+                     (long long)config->batch, (long long)training->epoch_samples);
+}
+
 int training_resume(struct training *training, const struct checkpoint *checkpoint,
                     struct error *error)
 {
@@ -66,6 +88,9 @@ int training_resume(struct training *training, const struct checkpoint *checkpoi
                          "the checkpoint was trained with seed %llu, not %llu: resume with the "
                          "same seed",
                          (unsigned long long)stored->seed, (unsigned long long)config->seed);
+    r = check_steps(training, stored, error);
+    if (r < 0)
+        return r;
     r = checkpoint_restore(
         checkpoint, training->session, true,
         training->best_weights.values && same_metric ? &training->best_weights : NULL, error);
