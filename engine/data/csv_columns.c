@@ -255,3 +255,23 @@ int csv_column_find_or_first(const struct csv_table *table, const char *key, con
     *column = 0;
     return wanted ? csv_column_find(table, key, wanted, unnamed, column, error) : 0;
 }
+
+int csv_label_follow(const struct csv_table *table, const struct dataset *reference,
+                     int32_t *column, char **name, struct error *error)
+{
+    const char *wanted = table->config->csv.label_column;
+    bool by_place = !wanted || strcmp(wanted, "first") == 0 || strcmp(wanted, "last") == 0;
+    int32_t named;
+
+    if (!table->names)
+        return 0;
+    named = by_place && reference && reference->target_name &&
+                    strcmp(table->names[*column], reference->target_name) != 0
+                ? name_find(table, reference->target_name)
+                : -1;
+    if (named >= 0 && check_unique(table, "label_column", named, error) < 0)
+        return error->code;
+    *column = named >= 0 ? named : *column;
+    *name = strdup(table->names[*column]);
+    return *name ? 0 : reader_out_of_memory(table->path, error);
+}

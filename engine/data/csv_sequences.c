@@ -175,6 +175,9 @@ static int table_begin(void *context, struct error *error)
     if (r == 0)
         r = csv_column_find_or_last(&reader->table, "label_column", config->csv.label_column, -1,
                                     &reader->label_column, error);
+    if (r == 0)
+        r = csv_label_follow(&reader->table, reader->reference, &reader->label_column,
+                             &reader->sequences.dataset->target_name, error);
     if (r == 0 && reader->sequence_column == reader->label_column && reader->table.columns > 1)
         return error_set(error, -EINVAL,
                          "%s: sequence_column (%s) and label_column (%s) are one column; give two",

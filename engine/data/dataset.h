@@ -340,7 +340,7 @@ struct dataset {
      * dataset_view_all() has them */
     int32_t last_ignored;
     char **column_names; /* csv with a header, table: of the features; owned, or NULL */
-    char *target_name;   /* csv with a header; owned, or NULL */
+    char *target_name;   /* tables with a header: of the label; owned, or NULL */
     /* image_csv with a header: of the columns of values to predict; owned, [value_name_count] */
     char **value_names;
     int32_t value_name_count;

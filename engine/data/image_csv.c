@@ -147,6 +147,9 @@ static int table_begin(void *context, struct error *error)
         return targets_choose(reader, error);
     r = csv_column_find_or_last(&reader->table, "label_column", config->csv.label_column, -1,
                                 &reader->label_column, error);
+    if (r == 0)
+        r = csv_label_follow(&reader->table, reader->reference, &reader->label_column,
+                             &reader->dataset->target_name, error);
     if (r == 0 && reader->label_column == reader->image_column)
         return error_set(error, -EINVAL,
                          "%s: column %d is to be the image and the label; the first row has %d "

@@ -114,8 +114,8 @@ static int loop_tell_progress(struct loop *loop, double now, struct error *error
 {
     const struct training *training = loop->training;
     double done = loop_samples(loop), fresh = done - loop->run_start_samples;
-    double total = (double)training->total_steps / (double)training->steps_per_epoch *
-                   (double)training->epoch_samples;
+    double total = (double)(training->total_steps - training->steps_before) /
+                   (double)training->steps_per_epoch * (double)training->epoch_samples;
     double elapsed = now - loop->started, since = now - loop->reported;
     struct timing fresh_steps = {loop->timed.seconds - loop->told.seconds,
                                  loop->timed.steps - loop->told.steps};

@@ -35,26 +35,22 @@ static int64_t batches_of_one(const struct training_config *config,
                : 1;
 }
 
-/* Epochs are counted in steps: where they have as many as another number of epochs took, the run
- * would end too early or too late. One of train.max_steps ends at its step anyway. */
-static int check_steps(const struct training *training, const struct checkpoint_state *stored,
-                       struct error *error)
+/* Epochs are counted in steps. Where the data have grown, or updates have another size, those that
+ * are done took another number of them: the run ends as many steps later, after its last epoch. One
+ * of train.max_steps ends at its step. */
+static void count_steps(struct training *training, const struct checkpoint_state *stored)
 {
     const struct training_config *config = &training->config;
     bool whole = stored->position == training->epoch_samples;
-    int64_t updates = stored->position / config->batch / config->accumulate;
-    int64_t steps =
-        stored->epoch * training->steps_per_epoch + (whole ? training->steps_per_epoch : updates);
+    int64_t updates =
+        whole ? training->steps_per_epoch : stored->position / config->batch / config->accumulate;
 
-    if (steps == stored->step || (config->steps && training->total_steps == config->steps))
-        return 0;
-    return error_set(error, -EINVAL,
-                     "the checkpoint was written after step %lld, but in this run %lld epochs have "
-                     "%lld steps (batch size %lld, %lld samples): resume with the batch size, "
-                     "accumulation and data that it was trained with, or begin a new training with "
-                     "its weights alone (weights without continue)",
-                     (long long)stored->step, (long long)(stored->epoch + whole), (long long)steps,
-                     (long long)config->batch, (long long)training->epoch_samples);
+    if (config->steps && training->total_steps == config->steps)
+        return;
+    training->steps_before = stored->step - stored->epoch * training->steps_per_epoch - updates;
+    training->total_steps += training->steps_before;
+    if (config->steps && training->total_steps > config->steps)
+        training->total_steps = config->steps;
 }
 
 int training_resume(struct training *training, const struct checkpoint *checkpoint,
@@ -88,9 +84,6 @@ int training_resume(struct training *training, const struct checkpoint *checkpoi
                          "the checkpoint was trained with seed %llu, not %llu: resume with the "
                          "same seed",
                          (unsigned long long)stored->seed, (unsigned long long)config->seed);
-    r = check_steps(training, stored, error);
-    if (r < 0)
-        return r;
     r = checkpoint_restore(
         checkpoint, training->session, true,
         training->best_weights.values && same_metric ? &training->best_weights : NULL, error);
@@ -99,6 +92,7 @@ int training_resume(struct training *training, const struct checkpoint *checkpoi
     resume_tracker(&state->best, &stored->best);
     resume_tracker(&state->early, &stored->early);
     resume_plateau(&state->plateau, &stored->plateau);
+    count_steps(training, stored);
     state->step = stored->step;
     state->measured_step = stored->measured_step;
     state->micro_step = micro_step;

@@ -73,6 +73,21 @@ static void test_classes(void **state)
     assert_int_equal(test->labels[0], 1);
     assert_int_equal(test->classes, 2);
     dataset_close(test);
+    /* another table's label is in the column that is called like that of the training */
+    config = (struct dataset_config){
+        .format = DATASET_IMAGE_CSV, .paths = &path, .path_count = 1, .image.channels = 3};
+    path = data_file_write_text("photos/other.csv", "file,animal,fold\nthree.png,cat,dog\n");
+    test = data_open(&config, dataset);
+    assert_int_equal(test->labels[0], 0);
+    dataset_close(test);
+    config.csv.label_column = "fold";
+    test = data_open(&config, dataset);
+    assert_int_equal(test->labels[0], 1);
+    dataset_close(test);
+    config.csv.delimiter = ';';
+    config.csv.label_column = "first";
+    config.image.column = "2";
+    config.image.folder = data_file_path("photos");
     path = data_file_write_text("other.csv", "dog;3;three.png\nemu;4;one.png\n");
     data_expect_refusal(&config, dataset, -EINVAL, "other.csv:2", "\"emu\"", NULL);
     dataset_close(dataset);
