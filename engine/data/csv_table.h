@@ -137,9 +137,9 @@ int csv_column_find_or_first(const struct csv_table *table, const char *key, con
 int csv_column_find_named(const struct csv_table *table, const char *key, const char *wanted,
                           int32_t *column, struct error *error);
 
-/* The label of another table than that of the training set is in the column that is called as there,
- * unless the configuration names or numbers one. `*name` is the column's, if it has one; the caller
- * owns it. */
+/* The label of another table than that of the training set is in the column that is called as
+ * there, unless the configuration names or numbers one. `*name` is the column's, if it has one; the
+ * caller owns it. */
 int csv_label_follow(const struct csv_table *table, const struct dataset *reference,
                      int32_t *column, char **name, struct error *error);
 
