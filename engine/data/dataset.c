@@ -104,6 +104,12 @@ static int check_reference(const struct dataset *dataset, const struct dataset *
                          "%s has another format (%s) than the training data (%s); both must agree",
                          config->paths[0], dataset_format_to_string(dataset->format),
                          dataset_format_to_string(reference->format));
+    if (!config->unlabelled && dataset->target_width != reference->target_width)
+        return error_set(
+            error, -EINVAL, "%s has %d %s for each sample, the training data %d; both must agree",
+            config->labels_path ? config->labels_path : config->paths[0], dataset->target_width,
+            dataset->target == DATASET_TARGET_CLASS ? "labels" : "values to predict",
+            reference->target_width);
     return 0;
 }
 
