@@ -256,6 +256,8 @@ static int open_data_of_model(const struct worker_options *options, struct worke
 {
     int r = worker_model_open(options, options->input, checkpoint, setup, error);
 
+    if (r == 0)
+        r = worker_model_check_files(setup, options, error);
     if (r < 0)
         return r;
     setup->spec.test.config = worker_model_data(setup, &options->data);
