@@ -99,3 +99,23 @@ void class_balance_draw(const struct class_balance *balance, uint64_t seed, uint
         order[i] = balance->places[first + sampler_draw_below(words.word + 2, size)];
     }
 }
+
+int32_t class_balance_unused(const struct dataset *dataset, int32_t *first)
+{
+    int32_t left = dataset->classes;
+    AUTO_FREE bool *used = calloc((size_t)left + 1, sizeof *used);
+    struct error ignored = {0};
+
+    for (int64_t i = 0; used && left && i < dataset->count; i++) {
+        const uint8_t *raw = gather_sample(dataset, i, &ignored);
+        int32_t class = raw ? gather_label(dataset, i, raw) : 0;
+
+        if (!raw)
+            return 0;
+        left -= !used[class];
+        used[class] = true;
+    }
+    for (*first = 0; used && *first < dataset->classes && used[*first];)
+        ++*first;
+    return used ? left : 0;
+}

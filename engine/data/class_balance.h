@@ -24,6 +24,10 @@ int class_balance_create(const struct dataset_view *view, struct class_balance *
 void class_balance_free(struct class_balance *balance); /* NULL is allowed */
 size_t class_balance_bytes(const struct class_balance *balance, int64_t count);
 
+/* How many classes have no sample of the set, whose target is a class; `*first` is the lowest of
+ * them. 0 also where that is not known. */
+int32_t class_balance_unused(const struct dataset *dataset, int32_t *first);
+
 /* Fills order[0..count) with places in the view: a pure function of (seed, epoch), by the stream
  * PHILOX_BALANCE. */
 void class_balance_draw(const struct class_balance *balance, uint64_t seed, uint32_t epoch,

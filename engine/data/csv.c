@@ -101,11 +101,9 @@ static int report_value(const struct csv_reader *reader, int32_t column, double 
 
 static int label_column_choose(struct csv_reader *reader, struct error *error)
 {
-    const char *wanted = reader->config->csv.label_column;
-
-    return csv_column_find(&reader->table, "label_column", wanted ? wanted : "last",
-                           reader->reference ? reader->reference->label_column : -1,
-                           &reader->label_column, error);
+    return csv_column_find_or_last(&reader->table, "label_column", reader->config->csv.label_column,
+                                   reader->reference ? reader->reference->label_column : -1,
+                                   &reader->label_column, error);
 }
 
 /* Finds a column of the training data by its name, in a table without what is to be predicted. */

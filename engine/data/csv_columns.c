@@ -170,6 +170,29 @@ static int check_unique(const struct csv_table *table, const char *key, int32_t 
     return 0;
 }
 
+/* The first column that the header calls so; -1: none. */
+static int32_t name_find(const struct csv_table *table, const char *name)
+{
+    for (int32_t i = 0; table->names && i < table->columns; i++)
+        if (strcmp(table->names[i], name) == 0)
+            return i;
+    return -1;
+}
+
+/* A place that is called like another column says not which of the two is meant. */
+static int check_place(const struct csv_table *table, const char *key, const char *wanted,
+                       int32_t column, struct error *error)
+{
+    int32_t named = name_find(table, wanted);
+
+    if (named < 0 || named == column)
+        return 0;
+    return error_set(error, -EINVAL,
+                     "%s: the column %d is called \"%s\", which %s takes for the %s one (%d): give "
+                     "the number, counted from 0",
+                     table->path, named, wanted, key, wanted, column);
+}
+
 int csv_column_find(const struct csv_table *table, const char *key, const char *wanted,
                     int32_t unnamed, int32_t *column, struct error *error)
 {
@@ -178,16 +201,13 @@ int csv_column_find(const struct csv_table *table, const char *key, const char *
 
     *column = table->columns - 1;
     if (strcmp(wanted, "last") == 0)
-        return 0;
+        return check_place(table, key, wanted, *column, error);
     *column = 0;
     if (strcmp(wanted, "first") == 0)
-        return 0;
-    for (int32_t i = 0; table->names && i < table->columns; i++) {
-        if (strcmp(table->names[i], wanted) == 0) {
-            *column = i;
-            return check_unique(table, key, i, error);
-        }
-    }
+        return check_place(table, key, wanted, *column, error);
+    *column = name_find(table, wanted);
+    if (*column >= 0)
+        return check_unique(table, key, *column, error);
     for (int32_t i = 0; table->unique_names && i < table->columns; i++) {
         if (strcmp(table->unique_names[i], wanted) == 0) {
             *column = i;
@@ -212,4 +232,46 @@ int csv_column_find(const struct csv_table *table, const char *key, const char *
         "%s:%lld: %s is \"%s\", but this is no header row: give first, last or a number "
         "from 0, or set header to yes if the row names the columns",
         table->path, (long long)table->line, key, wanted);
+}
+
+int csv_column_find_named(const struct csv_table *table, const char *key, const char *wanted,
+                          int32_t *column, struct error *error)
+{
+    *column = name_find(table, wanted);
+    return *column >= 0 ? check_unique(table, key, *column, error)
+                        : csv_column_find(table, key, wanted, -1, column, error);
+}
+
+int csv_column_find_or_last(const struct csv_table *table, const char *key, const char *wanted,
+                            int32_t unnamed, int32_t *column, struct error *error)
+{
+    *column = table->columns - 1;
+    return wanted ? csv_column_find(table, key, wanted, unnamed, column, error) : 0;
+}
+
+int csv_column_find_or_first(const struct csv_table *table, const char *key, const char *wanted,
+                             int32_t unnamed, int32_t *column, struct error *error)
+{
+    *column = 0;
+    return wanted ? csv_column_find(table, key, wanted, unnamed, column, error) : 0;
+}
+
+int csv_label_follow(const struct csv_table *table, const struct dataset *reference,
+                     int32_t *column, char **name, struct error *error)
+{
+    const char *wanted = table->config->csv.label_column;
+    bool by_place = !wanted || strcmp(wanted, "first") == 0 || strcmp(wanted, "last") == 0;
+    int32_t named;
+
+    if (!table->names)
+        return 0;
+    named = by_place && reference && reference->target_name &&
+                    strcmp(table->names[*column], reference->target_name) != 0
+                ? name_find(table, reference->target_name)
+                : -1;
+    if (named >= 0 && check_unique(table, "label_column", named, error) < 0)
+        return error->code;
+    *column = named >= 0 ? named : *column;
+    *name = strdup(table->names[*column]);
+    return *name ? 0 : reader_out_of_memory(table->path, error);
 }

@@ -165,16 +165,19 @@ static int table_begin(void *context, struct error *error)
     const struct dataset_config *config = reader->table.config;
     const char *sequence = config->sequence.column ? config->sequence.column : "first";
     const char *label = config->csv.label_column ? config->csv.label_column : "last";
-    int r = csv_column_find(&reader->table, "sequence_column", sequence, -1,
-                            &reader->sequence_column, error);
+    int r = csv_column_find_or_first(&reader->table, "sequence_column", config->sequence.column, -1,
+                                     &reader->sequence_column, error);
 
     if (reader->table.config->unlabelled) {
         reader->label_column = -1;
         return r;
     }
     if (r == 0)
-        r = csv_column_find(&reader->table, "label_column", label, -1, &reader->label_column,
-                            error);
+        r = csv_column_find_or_last(&reader->table, "label_column", config->csv.label_column, -1,
+                                    &reader->label_column, error);
+    if (r == 0)
+        r = csv_label_follow(&reader->table, reader->reference, &reader->label_column,
+                             &reader->sequences.dataset->target_name, error);
     if (r == 0 && reader->sequence_column == reader->label_column && reader->table.columns > 1)
         return error_set(error, -EINVAL,
                          "%s: sequence_column (%s) and label_column (%s) are one column; give two",

@@ -128,6 +128,21 @@ char *csv_cell_show(const char *cell, size_t length, char shown[CSV_SHOWN_SIZE])
 int csv_column_find(const struct csv_table *table, const char *key, const char *wanted,
                     int32_t unnamed, int32_t *column, struct error *error);
 
+/* The same where `wanted` may be NULL: then it is the last or the first column. */
+int csv_column_find_or_last(const struct csv_table *table, const char *key, const char *wanted,
+                            int32_t unnamed, int32_t *column, struct error *error);
+int csv_column_find_or_first(const struct csv_table *table, const char *key, const char *wanted,
+                             int32_t unnamed, int32_t *column, struct error *error);
+/* The same for one of a list of columns, which names tell: a column may be called "last". */
+int csv_column_find_named(const struct csv_table *table, const char *key, const char *wanted,
+                          int32_t *column, struct error *error);
+
+/* The label of another table than that of the training set is in the column that is called as
+ * there, unless the configuration names or numbers one. `*name` is the column's, if it has one; the
+ * caller owns it. */
+int csv_label_follow(const struct csv_table *table, const struct dataset *reference,
+                     int32_t *column, char **name, struct error *error);
+
 /* Sets table->probable_comment for the first row. */
 void csv_comment_find(struct csv_table *table, const char *row, const char *end);
 /* Whether comments mostly begin so: "#", "%", "//". */

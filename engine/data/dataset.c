@@ -104,6 +104,12 @@ static int check_reference(const struct dataset *dataset, const struct dataset *
                          "%s has another format (%s) than the training data (%s); both must agree",
                          config->paths[0], dataset_format_to_string(dataset->format),
                          dataset_format_to_string(reference->format));
+    if (!config->unlabelled && dataset->target_width != reference->target_width)
+        return error_set(
+            error, -EINVAL, "%s has %d %s for each sample, the training data %d; both must agree",
+            config->labels_path ? config->labels_path : config->paths[0], dataset->target_width,
+            dataset->target == DATASET_TARGET_CLASS ? "labels" : "values to predict",
+            reference->target_width);
     return 0;
 }
 
@@ -146,6 +152,9 @@ void dataset_close(struct dataset *dataset)
         free(dataset->column_names[i]);
     free(dataset->column_names);
     free(dataset->target_name);
+    for (int32_t i = 0; i < dataset->value_name_count; i++)
+        free(dataset->value_names[i]);
+    free(dataset->value_names);
     table_columns_free(dataset->table);
     for (int32_t i = 0; i < dataset->class_count; i++)
         free(dataset->class_names[i]);

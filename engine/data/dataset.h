@@ -339,8 +339,11 @@ struct dataset {
     /* and the first `last_ignored` labels of the set's last sample are -1: the sample before it in
      * dataset_view_all() has them */
     int32_t last_ignored;
-    char **column_names;         /* csv with a header, table: of the features; owned, or NULL */
-    char *target_name;           /* csv with a header; owned, or NULL */
+    char **column_names; /* csv with a header, table: of the features; owned, or NULL */
+    char *target_name;   /* tables with a header: of the label; owned, or NULL */
+    /* image_csv with a header: of the columns of values to predict; owned, [value_name_count] */
+    char **value_names;
+    int32_t value_name_count;
     struct table_columns *table; /* table: how its columns became features; owned */
     /* image_folder, table and sequences with words as labels: [class_count], owned; label i is
      * class_names[i]; NULL: classes have numbers */

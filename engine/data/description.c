@@ -76,6 +76,18 @@ static void write_table(FILE *file, const struct table_columns *columns)
         fprintf(file, "label %a\n", columns->label_values[i]);
 }
 
+/* Of a time series the columns of a sample, then those to predict; of images the latter. */
+static void write_value_names(FILE *file, const struct dataset *dataset)
+{
+    const struct dataset_series *series = &dataset->series;
+
+    for (int32_t i = 0; series->names && i < series->features + series->values; i++)
+        write_line(file, i < series->features ? "series_feature" : "series_value",
+                   series->names[i]);
+    for (int32_t i = 0; i < dataset->value_name_count; i++)
+        write_line(file, "value", dataset->value_names[i]);
+}
+
 char *dataset_description_format(const struct dataset *dataset)
 {
     AUTO_FREE char *vocabulary = NULL;
@@ -102,6 +114,7 @@ char *dataset_description_format(const struct dataset *dataset)
     for (int32_t i = 0; i < dataset->class_count; i++)
         write_line(file, "class", dataset->class_names[i]);
     write_line(file, "target_name", dataset->target_name);
+    write_value_names(file, dataset);
     if (dataset->table)
         write_table(file, dataset->table); /* which the names of its features follow from */
     for (int64_t i = 0; !dataset->table && dataset->column_names && i < dataset->sample_elements;
@@ -121,6 +134,8 @@ const char *dataset_target_name(const struct dataset *dataset, int32_t index)
     for (int32_t i = 0; columns && columns->has_names && i < columns->count; i++)
         if (columns->columns[i].target == index)
             return columns->columns[i].name;
+    if (index < dataset->value_name_count)
+        return dataset->value_names[index];
     return columns || index ? NULL : dataset->target_name;
 }
 
@@ -130,6 +145,7 @@ struct description {
     struct dataset *dataset;
     char *at; /* in the line that is being read, behind its key; NULL: there is no further value */
     int32_t class_capacity, feature_capacity, category_capacity, label_capacity, features, columns;
+    int32_t value_capacity, series_capacity, series_names;
 };
 
 static int hexadecimal(char digit)
@@ -406,6 +422,34 @@ static bool read_target_name(struct description *description)
     return dataset->target_name != NULL;
 }
 
+/* Earlier descriptions have no names of values and of series' columns. */
+static bool read_value_name(struct description *description)
+{
+    struct dataset *dataset = description->dataset;
+
+    return take_name(description, &dataset->value_names, &dataset->value_name_count,
+                     &description->value_capacity);
+}
+
+static bool take_series_name(struct description *description, int32_t *count)
+{
+    return take_name(description, &description->dataset->series.names, &description->series_names,
+                     &description->series_capacity) &&
+           ++*count;
+}
+
+static bool read_series_feature(struct description *description)
+{
+    struct dataset_series *series = &description->dataset->series;
+
+    return !series->values && take_series_name(description, &series->features);
+}
+
+static bool read_series_value(struct description *description)
+{
+    return take_series_name(description, &description->dataset->series.values);
+}
+
 static bool read_vocabulary(struct description *description)
 {
     struct error ignored;
@@ -430,6 +474,9 @@ static bool read_line(struct description *description, const char *key)
                 {"category", read_category},
                 {"label", read_label},
                 {"target_name", read_target_name},
+                {"value", read_value_name},
+                {"series_feature", read_series_feature},
+                {"series_value", read_series_value},
                 {"vocabulary", read_vocabulary},
                 {"unit", read_unit},
                 {"bins", read_bins}};
@@ -454,6 +501,16 @@ static bool read_line(struct description *description, const char *key)
     return true; /* a later version's */
 }
 
+/* Whether the columns of a time series that have names are those of its samples. */
+static bool series_is_whole(const struct dataset *dataset)
+{
+    const struct dataset_series *series = &dataset->series;
+
+    return !series->names || (dataset->format == DATASET_TIME_SERIES && dataset->rank == 2 &&
+                              series->features == dataset->shape[1] && series->values > 0 &&
+                              dataset->target_width % series->values == 0);
+}
+
 /* Whether the parts belong together: what reads the set relies on it. */
 static bool is_whole(struct description *description)
 {
@@ -464,7 +521,9 @@ static bool is_whole(struct description *description)
         (dataset->format == DATASET_TABLE) != (columns != NULL) ||
         (dataset->column_names && description->features != dataset->sample_elements) ||
         dataset_format_has_symbols(dataset->format) != (dataset->vocabulary.count > 0) ||
-        (dataset->class_names && dataset->class_count > dataset->classes))
+        (dataset->class_names && dataset->class_count > dataset->classes) ||
+        (dataset->value_names && dataset->value_name_count != dataset->target_width) ||
+        !series_is_whole(dataset))
         return false;
     if (!columns)
         return true;

@@ -26,8 +26,9 @@ enum {
 
 /* What the test set is called where the training set has the first name. */
 static const char *const test_names[][2] = {
-    {"train", "test"},  {"train", "t10k"}, {"TRAIN", "TEST"},      {".tra", ".tes"},
-    {".data", ".test"}, {"Train", "Test"}, {"training", "testing"}};
+    {"train", "test"},  {"train", "t10k"},      {"TRAIN", "TEST"},       {".tra", ".tes"},
+    {".data", ".test"}, {"Train", "Test"},      {"training", "testing"}, {"train", "val"},
+    {"train", "valid"}, {"train", "validation"}};
 
 void detection_release(struct detection *detection)
 {
@@ -54,6 +55,14 @@ void detection_note(struct detection *detection, const char *format, ...)
         vasprintf(&detection->notes[detection->note_count], format, list) >= 0)
         detection->note_count++;
     va_end(list);
+}
+
+void detection_note_unused(struct detection *detection, const char *path)
+{
+    detection_note(detection,
+                   "%s is left out: samples for validation are drawn from the training set "
+                   "(data.validation_fraction)",
+                   path);
 }
 
 int detection_add(struct detection_set *set, const char *path, struct error *error)
@@ -98,14 +107,16 @@ bool detection_ends(const char *name, const char *ending)
 /* Adds the file as the training set, and the one whose name says so as the test set. */
 static int sets_add(struct detection *detection, const char *path, struct error *error)
 {
-    AUTO_FREE char *test = NULL;
+    AUTO_FREE char *test = NULL, *other = NULL;
     int r = detection_add(&detection->train, path, error);
 
-    for (size_t i = 0; i < sizeof test_names / sizeof *test_names && !test; i++)
-        test = detection_sibling(path, test_names[i][0], test_names[i][1]);
+    for (size_t i = 0; i < sizeof test_names / sizeof *test_names && !other; i++)
+        *(test ? &other : &test) = detection_sibling(path, test_names[i][0], test_names[i][1]);
     if (r < 0 || !test)
         return r;
     detection_note(detection, "%s is the test set", test);
+    if (other)
+        detection_note_unused(detection, other);
     return detection_add(&detection->test, test, error);
 }
 

@@ -136,14 +136,16 @@ static bool images_find(const struct folder *folder, struct detection *detection
                         struct error *error)
 {
     static const char *const tests[] = {"test", "val", "valid", "validation"};
-    AUTO_FREE char *train = folder_of_classes(folder, "train"), *test = NULL;
+    AUTO_FREE char *train = folder_of_classes(folder, "train"), *test = NULL, *other = NULL;
 
-    for (size_t i = 0; train && i < sizeof tests / sizeof *tests && !test; i++)
-        test = folder_of_classes(folder, tests[i]);
+    for (size_t i = 0; train && i < sizeof tests / sizeof *tests && !other; i++)
+        *(test ? &other : &test) = folder_of_classes(folder, tests[i]);
     if (!train && !has_classes(folder))
         return false;
     if (test)
         detection_note(detection, "%s is the test set", test);
+    if (other)
+        detection_note_unused(detection, other);
     *result = detection_read_images(train ? train : folder->path, test, detection, error);
     return true;
 }

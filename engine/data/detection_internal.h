@@ -16,6 +16,8 @@ int detection_read_images(const char *path, const char *test, struct detection *
 
 /* Appends the path, or a copy of it. -EINVAL: there are too many. */
 int detection_add(struct detection_set *set, const char *path, struct error *error);
+/* Notes that a further set beside training and test is not used. */
+void detection_note_unused(struct detection *detection, const char *path);
 /* The path with the last `from` of its file name replaced, if a file lies there; the caller frees
  * it. NULL: there is none. */
 char *detection_sibling(const char *path, const char *from, const char *to);

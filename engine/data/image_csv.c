@@ -15,7 +15,8 @@
 struct image_csv {
     struct csv_table table;
     struct dataset *dataset;
-    char *folder; /* that paths begin in; owned */
+    const struct dataset *reference; /* NULL: of the training set itself */
+    char *folder;                    /* that paths begin in; owned */
     struct image_scan scan;
     struct label_names names;
     int32_t image_column, label_column; /* from 0; -1: none */
@@ -25,13 +26,6 @@ struct image_csv {
 };
 
 /* ---- columns ---- */
-
-static const char *image_column_of(const struct image_csv *reader)
-{
-    const char *column = reader->table.config->image.column;
-
-    return column ? column : "first";
-}
 
 /* The first row names the columns unless it names an image: one that is there, or whose name ends
  * as theirs do. */
@@ -48,7 +42,7 @@ static bool row_is_header(void *context, const char *row, const char *end, struc
 
     (void)rest;
     shape.columns = csv_cells_count(&shape, row, end);
-    if (csv_column_find(&shape, "", image_column_of(reader), 0, &column, &ignored) < 0)
+    if (csv_column_find_or_first(&shape, "", shape.config->image.column, 0, &column, &ignored) < 0)
         return true;
     cell = csv_cell_find(&shape, row, end, column, &length);
     name = csv_cell_copy(row, cell, length);
@@ -57,6 +51,62 @@ static bool row_is_header(void *context, const char *row, const char *end, struc
            (!image_scan_is_image(path) && (stat(path, &status) < 0 || !S_ISREG(status.st_mode)));
 }
 
+/* Columns of the same names as those of the training set are where they stand; others are looked
+ * for. */
+static int targets_follow(struct image_csv *reader, struct error *error)
+{
+    const struct csv_table *table = &reader->table;
+    const struct dataset *reference = reader->reference;
+    bool differ = reference && reference->value_name_count != reader->target_count;
+
+    if (!reference || !reference->value_names || !table->names)
+        return 0;
+    for (int32_t i = 0; !differ && i < reader->target_count; i++)
+        differ = strcmp(table->names[reader->targets[i]], reference->value_names[i]) != 0;
+    if (!differ)
+        return 0;
+    free(reader->targets);
+    reader->target_count = 0;
+    reader->targets = calloc((size_t)reference->value_name_count, sizeof *reader->targets);
+    if (!reader->targets)
+        return reader_out_of_memory(table->path, error);
+    for (int32_t i = 0; i < reference->value_name_count; i++) {
+        int32_t *column = &reader->targets[reader->target_count++];
+        int r = csv_column_find_named(table, "targets", reference->value_names[i], column, error);
+
+        if (r < 0)
+            return r;
+        for (int32_t k = 0; k < i; k++)
+            if (reader->targets[k] == *column)
+                return error_set(
+                    error, -EINVAL,
+                    "%s: the training data have two columns named \"%s\", so it is not "
+                    "known which one that of this table is; give them different names",
+                    table->path, reference->value_names[i]);
+    }
+    return 0;
+}
+
+static int names_keep(const struct image_csv *reader, struct error *error)
+{
+    struct dataset *dataset = reader->dataset;
+
+    if (!reader->table.names)
+        return 0;
+    dataset->value_names = calloc((size_t)reader->target_count, sizeof *dataset->value_names);
+    if (!dataset->value_names)
+        return reader_out_of_memory(reader->table.path, error);
+    for (int32_t i = 0; i < reader->target_count; i++) {
+        dataset->value_names[i] = strdup(reader->table.names[reader->targets[i]]);
+        if (!dataset->value_names[i])
+            return reader_out_of_memory(reader->table.path, error);
+        dataset->value_name_count++;
+    }
+    return 0;
+}
+
+/* The columns of the values: those that the configuration names, or else all but that of the images
+ * in the training set, and in others those that are called as there. */
 static int targets_choose(struct image_csv *reader, struct error *error)
 {
     const struct dataset_config *config = reader->table.config;
@@ -68,8 +118,8 @@ static int targets_choose(struct image_csv *reader, struct error *error)
     if (!reader->targets)
         return reader_out_of_memory(reader->table.path, error);
     for (int i = 0; r == 0 && i < config->series.target_count; i++)
-        r = csv_column_find(&reader->table, "targets", config->series.targets[i], -1,
-                            &reader->targets[reader->target_count++], error);
+        r = csv_column_find_named(&reader->table, "targets", config->series.targets[i],
+                                  &reader->targets[reader->target_count++], error);
     for (int32_t i = 0; !config->series.target_count && i < columns; i++)
         if (i != reader->image_column)
             reader->targets[reader->target_count++] = i;
@@ -78,23 +128,28 @@ static int targets_choose(struct image_csv *reader, struct error *error)
                          "%s has no column of values beside that of the images; is the delimiter "
                          "'%c' right?",
                          reader->table.path, reader->table.delimiter);
-    return r;
+    if (r == 0 && !config->series.target_count)
+        r = targets_follow(reader, error);
+    return r == 0 ? names_keep(reader, error) : r;
 }
 
 static int table_begin(void *context, struct error *error)
 {
     struct image_csv *reader = context;
     const struct dataset_config *config = reader->table.config;
-    const char *label = config->csv.label_column ? config->csv.label_column : "last";
-    int r = csv_column_find(&reader->table, "image_column", image_column_of(reader),
-                            config->unlabelled ? 0 : -1, &reader->image_column, error);
+    int r = csv_column_find_or_first(&reader->table, "image_column", config->image.column,
+                                     config->unlabelled ? 0 : -1, &reader->image_column, error);
 
     reader->label_column = -1;
     if (r < 0 || config->unlabelled)
         return r;
     if (reader->dataset->target == DATASET_TARGET_VALUE)
         return targets_choose(reader, error);
-    r = csv_column_find(&reader->table, "label_column", label, -1, &reader->label_column, error);
+    r = csv_column_find_or_last(&reader->table, "label_column", config->csv.label_column, -1,
+                                &reader->label_column, error);
+    if (r == 0)
+        r = csv_label_follow(&reader->table, reader->reference, &reader->label_column,
+                             &reader->dataset->target_name, error);
     if (r == 0 && reader->label_column == reader->image_column)
         return error_set(error, -EINVAL,
                          "%s: column %d is to be the image and the label; the first row has %d "
@@ -310,7 +365,8 @@ static int reader_open(struct image_csv *reader, const struct dataset_config *co
 {
     int r;
 
-    *reader = (struct image_csv){.dataset = dataset, .folder = folder_of(config)};
+    *reader =
+        (struct image_csv){.dataset = dataset, .reference = reference, .folder = folder_of(config)};
     csv_table_init(&reader->table, config);
     reader->table.delimiter = config->csv.delimiter;
     reader->table.context = reader;

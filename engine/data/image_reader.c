@@ -69,7 +69,7 @@ static int images_list(struct image_reader *reader, struct error *error)
         r = image_scan_open_all(path, &reader->scan, error);
     else if (is_image(path))
         r = file_add(&reader->scan, path, error);
-    else
+    else if ((r = image_scan_check_kind(path, error)) == 0)
         r = image_csv_scan(reader->config, &reader->scan, error);
     reader->is_table = !is_folder(path);
     if (r == 0 && reader->scan.count == 0)

@@ -12,11 +12,12 @@
 
 enum { DEPTH_MAX = 32 }; /* limits how far links to a folder above are followed */
 
-/* `readable` are the endings that this file reads, `foreign` others that torchvision reads
- * (IMG_EXTENSIONS and a few more). */
+/* `readable` are the endings that this file reads, `foreign` others that torchvision and Pillow
+ * read, and those of telephones' photographs: left out in silence they would be missed. */
 static const char *const readable[] = {".png", ".jpg", ".jpeg", ".jfif", ".webp",
                                        ".bmp", ".tif", ".tiff", NULL};
-static const char *const foreign[] = {".ppm", ".pgm", ".gif", NULL};
+static const char *const foreign[] = {".ppm",  ".pgm",  ".pbm", ".pnm", ".gif", ".heic",
+                                      ".heif", ".avif", ".jxl", ".jp2", NULL};
 
 static bool has_ending(const char *name, const char *const *endings)
 {
@@ -31,6 +32,16 @@ static bool has_ending(const char *name, const char *const *endings)
 bool image_scan_is_image(const char *name)
 {
     return has_ending(name, readable);
+}
+
+int image_scan_check_kind(const char *path, struct error *error)
+{
+    return has_ending(path, foreign)
+               ? error_set(error, -EINVAL,
+                           "%s is an image of a kind that is not read; convert it to PNG or JPEG, "
+                           "or remove it",
+                           path)
+               : 0;
 }
 
 static int out_of_memory(struct error *error)
@@ -123,6 +134,17 @@ int image_scan_add(struct image_scan *scan, const char *path, int32_t label,
     return 0;
 }
 
+static int report_unseen(const char *path, int fault, struct error *error)
+{
+    struct stat status;
+
+    if (fault == ENOENT && lstat(path, &status) == 0 && S_ISLNK(status.st_mode))
+        return error_set(
+            error, -ENOENT,
+            "%s is a link to a file that is not there: put it back, or remove the link", path);
+    return error_set_errno(error, -fault, "cannot look at %s", path);
+}
+
 /* Adds one name of a class's folder. Folders are added to `folders`. */
 static int scan_name(struct image_scan *scan, const char *path, int32_t label,
                      struct names *folders, struct error *error)
@@ -133,14 +155,11 @@ static int scan_name(struct image_scan *scan, const char *path, int32_t label,
     if (asprintf(&full, "%s/%s", scan->folder, path) < 0)
         return out_of_memory(error);
     if (stat(full, &status) < 0)
-        return error_set_errno(error, -errno, "cannot look at %s", full);
+        return report_unseen(full, errno, error);
     if (S_ISDIR(status.st_mode))
         return names_add(folders, path, error);
-    if (has_ending(path, foreign))
-        return error_set(error, -EINVAL,
-                         "%s is an image of a kind that is not read; convert it to PNG or JPEG, or "
-                         "remove it",
-                         full);
+    if (image_scan_check_kind(full, error) < 0)
+        return error->code;
     if (!has_ending(path, readable))
         return 0;
     if (!S_ISREG(status.st_mode))
@@ -236,7 +255,7 @@ int image_scan_open(const char *folder, struct image_scan *scan, struct error *e
         if (asprintf(&full, "%s/%s", folder, names.list[i]) < 0)
             r = out_of_memory(error);
         else if (stat(full, &status) < 0)
-            r = error_set_errno(error, -errno, "cannot look at %s", full);
+            r = report_unseen(full, errno, error);
         else if (S_ISDIR(status.st_mode))
             r = scan_class(scan, names.list[i], error);
         else if (has_ending(names.list[i], readable) || has_ending(names.list[i], foreign))

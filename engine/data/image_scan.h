@@ -26,7 +26,7 @@ struct image_scan {
 
 /* Lists `folder`. Names that begin with a dot, and files whose names do not end as images' do, are
  * left out as torchvision does. -EINVAL with a sentence for a class without an image, a file beside
- * the classes that is one, an image of a kind that is not read (.gif, .ppm), folders nested too
+ * the classes that is one, an image of a kind that is not read (.gif, .heic), folders nested too
  * deeply; errno of reading a folder. Released with image_scan_release() in either case. */
 int image_scan_open(const char *folder, struct image_scan *scan, struct error *error);
 /* Lists the images of `folder` and of the folders in it, whatever they are called, without classes:
@@ -34,6 +34,8 @@ int image_scan_open(const char *folder, struct image_scan *scan, struct error *e
 int image_scan_open_all(const char *folder, struct image_scan *scan, struct error *error);
 /* Whether the name ends as those of images that are read do. */
 bool image_scan_is_image(const char *name);
+/* -EINVAL with a sentence: the name ends as those of images that are not read do. */
+int image_scan_check_kind(const char *path, struct error *error);
 void image_scan_release(struct image_scan *scan);
 
 /* Adds one file, of a path relative to the scan's folder or absolute. */

@@ -350,8 +350,8 @@ void image_set_close(struct image_set *set)
 }
 
 /* Sets the name of the cached set, and the digest of its sources. */
-static int entry_identify(const struct image_set *set, struct cache_entry *entry,
-                          struct error *error)
+static int entry_identify(const struct image_set *set, const struct dataset *dataset,
+                          struct cache_entry *entry, struct error *error)
 {
     char absolute[PATH_MAX];
     int64_t options[] = {IMAGES_READ_AS,
@@ -375,6 +375,8 @@ static int entry_identify(const struct image_set *set, struct cache_entry *entry
     for (int i = 0; i < set->config->series.target_count; i++)
         sha256_add(&hash, set->config->series.targets[i],
                    strlen(set->config->series.targets[i]) + 1);
+    for (int32_t i = 0; i < dataset->value_name_count; i++)
+        sha256_add(&hash, dataset->value_names[i], strlen(dataset->value_names[i]) + 1);
     sha256_add(&hash, absolute, strlen(absolute) + 1);
     sha256_add(&hash, options, sizeof options);
     sha256_end(&hash, entry->identity);
@@ -399,7 +401,7 @@ static int set_obtain(struct image_set *set, struct dataset *dataset, struct err
                                 .make = decode_all,
                                 .context = set,
                                 .events = set->config->events};
-    int r = entry_identify(set, &entry, error);
+    int r = entry_identify(set, dataset, &entry, error);
 
     if (r < 0)
         return r;

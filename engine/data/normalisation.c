@@ -219,13 +219,21 @@ static int measure_series(const struct dataset_view *train,
                            &all, normalisation, error);
 }
 
-static int measure_table(const struct dataset_view *train,
-                         struct dataset_normalisation *normalisation, struct error *error)
+/* Whether each sample has values of its own that are scaled, as columns of a table are. */
+static bool has_columns_to_predict(const struct dataset *dataset)
+{
+    return dataset->format == DATASET_TABLE || dataset->format == DATASET_IMAGE_CSV;
+}
+
+static int measure_samples(const struct dataset_view *train,
+                           struct dataset_normalisation *normalisation, struct error *error)
 {
     const struct dataset *dataset = train->dataset;
-    int r = measure_floats(train, normalisation, error);
+    int r = dataset->element == DATASET_UINT8 ? measure_bytes(train, normalisation, error)
+                                              : measure_floats(train, normalisation, error);
 
-    if (r < 0 || dataset->target == DATASET_TARGET_CLASS || dataset->plain_targets)
+    if (r < 0 || dataset->target == DATASET_TARGET_CLASS || dataset->plain_targets ||
+        !has_columns_to_predict(dataset))
         return r;
     return measure_targets(dataset->targets, dataset->count, dataset->target_width, train,
                            normalisation, error);
@@ -251,9 +259,7 @@ int dataset_normalisation_measure(enum dataset_normalisation_kind kind,
         return 0;
     }
     result = dataset->format == DATASET_TIME_SERIES ? measure_series(train, normalisation, error)
-             : dataset->format == DATASET_TABLE     ? measure_table(train, normalisation, error)
-             : bytes                                ? measure_bytes(train, normalisation, error)
-                                                    : measure_floats(train, normalisation, error);
+                                                    : measure_samples(train, normalisation, error);
     if (result < 0)
         dataset_normalisation_release(normalisation);
     return result;
@@ -297,7 +303,7 @@ int dataset_normalise_targets(const struct dataset_normalisation *normalisation,
                               struct dataset *dataset, struct error *error)
 {
     const struct dataset_series *series = &dataset->series;
-    bool table = dataset->format == DATASET_TABLE;
+    bool table = has_columns_to_predict(dataset);
     int64_t columns = normalisation->target_groups;
     int64_t rows = table ? dataset->count : series->past + series->rows;
     float *row = dataset->targets;
@@ -370,7 +376,7 @@ static const char *parse_list(const char *text, float *values, int64_t count)
  * time series (is_absent) says only how many values a sample predicts, which is so many rows. */
 static int64_t target_columns(const struct dataset *dataset, int64_t stored)
 {
-    if (dataset->format == DATASET_TABLE)
+    if (has_columns_to_predict(dataset))
         return dataset->target_width;
     if (dataset->is_absent)
         return stored >= 1 && dataset->target_width % stored == 0 ? stored : 0;

@@ -35,6 +35,9 @@ const char *reader_find_encoding(const uint8_t *bytes, size_t size);
 /* -EINVAL with a sentence: the file is one of another program, by the bytes that it begins with. */
 int reader_check_text(const struct dataset_mapping *mapping, struct error *error);
 
+/* The same for what is to be a table: neither a web page, XML nor JSON. */
+int reader_check_table(const struct dataset_mapping *mapping, struct error *error);
+
 /* Replaces the latest mapping by one of UTF-8 with lines that end in LF, if it is UTF-16, UTF-32 or
  * its lines end in CR alone. `*mapping` is the latest one then. -EINVAL: it is damaged, or no text
  * but a file of another program. */

@@ -36,6 +36,7 @@ struct row_reader {
     char *piece;                 /* owned */
     size_t piece_capacity;
     struct csv_rows taken; /* by the latest row_reader_next() */
+    bool has_pieces;       /* one was opened */
 };
 
 bool row_reader_reads(enum dataset_format format, bool pipe)
@@ -197,6 +198,8 @@ static int rows_begin(struct row_reader *reader, struct error *error)
 
     if (mapping.bytes == 0)
         return 0;
+    if (reader->descriptor >= 0 && reader_check_table(&mapping, error) < 0)
+        return error->code;
     begin = reader_text_begin(&mapping, error);
     if (!begin)
         return -EINVAL;
@@ -280,18 +283,14 @@ static int piece_make(struct row_reader *reader, size_t *bytes, struct error *er
     return 0;
 }
 
-int row_reader_next(struct row_reader *reader, int64_t most, struct dataset **dataset,
-                    struct error *error)
+static int piece_open(struct row_reader *reader, struct dataset **dataset, struct error *error)
 {
     struct dataset_config config = *reader->config;
-    int r = rows_wait(reader, most, error);
+    int r = piece_make(reader, &config.row_bytes, error);
 
-    *dataset = NULL;
-    if (r < 0 || reader->taken.count == 0)
-        return r;
-    r = piece_make(reader, &config.row_bytes, error);
     if (r < 0)
         return r;
+    reader->has_pieces = true;
     config.rows = reader->piece;
     config.rows_line = reader->lines - reader->header_lines;
     config.csv.header = reader->header ? DATASET_HEADER_YES : DATASET_HEADER_NO;
@@ -302,6 +301,32 @@ int row_reader_next(struct row_reader *reader, int64_t most, struct dataset **da
     if (reader->kept)
         reader->kept = reader_drop_pages(reader->kept, (const uint8_t *)reader->text + reader->at);
     return dataset_open(&config, reader->reference, dataset, error);
+}
+
+/* Behind the last row. A first row that is taken for names, and is the only one, may be a sample:
+ * then it lacks those of the training data. */
+static int rows_end(struct row_reader *reader, struct error *error)
+{
+    struct dataset *none = NULL;
+    int r;
+
+    if (reader->has_pieces || !reader->header || !reader->reference->table)
+        return 0;
+    reader->taken = (struct csv_rows){0};
+    r = piece_open(reader, &none, error);
+    dataset_close(none);
+    return r == -ENODATA ? 0 : r;
+}
+
+int row_reader_next(struct row_reader *reader, int64_t most, struct dataset **dataset,
+                    struct error *error)
+{
+    int r = rows_wait(reader, most, error);
+
+    *dataset = NULL;
+    if (r < 0)
+        return r;
+    return reader->taken.count ? piece_open(reader, dataset, error) : rows_end(reader, error);
 }
 
 int64_t row_reader_count(const struct row_reader *reader)

@@ -206,7 +206,8 @@ static int report_no_row(const struct table_reader *reader, struct error *error)
     const char *path = config->paths[0];
 
     if (reader->row == 0)
-        return error_set(error, -EINVAL, "%s has no row that can be used: it has none", path);
+        return error_set(error, config->rows ? -ENODATA : -EINVAL,
+                         "%s has no row that can be used: it has none", path);
     return error_set(error, -EINVAL,
                      "%s has no row that can be used: of %lld, %lld have no value in a column that "
                      "is to be predicted, and %lld in a feature%s",

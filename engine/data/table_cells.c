@@ -15,11 +15,12 @@ static bool is_word(const char *text, size_t length, const char *word)
 
 bool table_cell_is_missing(const struct dataset_config *config, const char *text, size_t length)
 {
-    /* pandas.read_csv(): its default na_values; "?" is that of the UCI repository */
+    /* pandas.read_csv(): its default na_values, and NaT of dates; "?" is that of the UCI
+     * repository */
     static const char *const words[] = {"?",        "#N/A", "#N/A N/A", "#NA",    "-1.#IND",
                                         "-1.#QNAN", "-NaN", "-nan",     "1.#IND", "1.#QNAN",
                                         "<NA>",     "N/A",  "NA",       "NULL",   "NaN",
-                                        "None",     "n/a",  "nan",      "null"};
+                                        "None",     "n/a",  "nan",      "null",   "NaT"};
     enum { WORD_BYTES_MAX = 8 };
 
     if (length == 0)

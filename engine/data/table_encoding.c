@@ -122,15 +122,28 @@ static int weight_store(struct table_reader *reader, const struct table_column *
     return 0;
 }
 
+/* Why the cell is none of its column. */
+static const char *fault_of(const struct table_column *column, const struct dataset_config *config,
+                            const struct table_cell *cell)
+{
+    double ignored;
+
+    if (column->kind != TABLE_NUMBER)
+        return "is no date";
+    if (table_cell_number(config, cell->text, cell->length, &ignored))
+        return other_unit;
+    return config->table.decimal != DATASET_DECIMAL_COMMA &&
+                   table_cell_has_comma(cell->text, cell->length)
+               ? "is no number: the training data have decimal points, so write these"
+               : "is no number";
+}
+
 static int encode_cell(void *context, int32_t place, const struct table_cell *cell,
                        struct error *error)
 {
     struct table_reader *reader = context;
     struct table_column *column = &reader->columns->columns[place];
-    static const char *const wanted[] = {
-        [TABLE_NUMBER] = "is no number", [TABLE_DATE] = "is no date"};
     float *features;
-    double ignored;
     bool missing;
     int r = 0;
 
@@ -155,13 +168,7 @@ static int encode_cell(void *context, int32_t place, const struct table_cell *ce
                column->first_feature;
     if (!table_column_encode(column, reader->config, missing ? NULL : cell->text, cell->length,
                              features, &reader->unknown))
-        return report_cell(
-            column, cell,
-            column->kind == TABLE_NUMBER &&
-                    table_cell_number(reader->config, cell->text, cell->length, &ignored)
-                ? other_unit
-                : wanted[column->kind],
-            error);
+        return report_cell(column, cell, fault_of(column, reader->config, cell), error);
     return isfinite(features[0]) ? 0
                                  : report_cell(column, cell, "does not fit into a float32", error);
 }

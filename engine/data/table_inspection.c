@@ -103,9 +103,9 @@ static void word_add(struct table_words *words, const char *text, size_t length)
 static bool is_placeholder(const char *text, size_t length)
 {
     static const char *const words[] = {
-        "-",       "--",   "---",     ".",         "..",      "...",   "*",     "**",
-        "nil",     "nan",  "na",      "n.a.",      "n/a",     "none",  "null",  "missing",
-        "unknown", "void", "#value!", "undefined", "#div/0!", "#ref!", "#num!", "#name?"};
+        "-",       "--",        "---",     ".",     "..",    "...",    "*",       "**",      "nil",
+        "nan",     "na",        "n.a.",    "n/a",   "none",  "null",   "missing", "unknown", "void",
+        "#value!", "undefined", "#div/0!", "#ref!", "#num!", "#name?", "(null)",  "\\n"};
 
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (strlen(words[i]) == length && strncasecmp(text, words[i], length) == 0)

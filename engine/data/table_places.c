@@ -14,7 +14,7 @@ static int mark_columns(const struct csv_table *table, const char *key, const ch
 {
     for (int i = 0; i < count; i++) {
         int32_t column;
-        int r = csv_column_find(table, key, names[i], -1, &column, error);
+        int r = csv_column_find_named(table, key, names[i], &column, error);
 
         if (r < 0)
             return r;
@@ -26,9 +26,7 @@ static int mark_columns(const struct csv_table *table, const char *key, const ch
 static int mark_targets(struct table_reader *reader, struct error *error)
 {
     const struct dataset_config *config = reader->config;
-    const char *label = config->csv.label_column ? config->csv.label_column : "last";
     bool several = config->table.targets != NULL;
-    const char *const *names = several ? config->table.targets : &label;
     int count = several ? config->table.target_count : 1;
 
     if (count > 1 && config->target == DATASET_TARGET_CLASS)
@@ -39,8 +37,10 @@ static int mark_targets(struct table_reader *reader, struct error *error)
     for (int i = 0; i < count; i++) {
         struct table_column *column;
         int32_t place;
-        int r = csv_column_find(&reader->table, several ? "targets" : "label_column", names[i], -1,
-                                &place, error);
+        int r = several ? csv_column_find_named(&reader->table, "targets", config->table.targets[i],
+                                                &place, error)
+                        : csv_column_find_or_last(&reader->table, "label_column",
+                                                  config->csv.label_column, -1, &place, error);
 
         if (r < 0)
             return r;
@@ -62,7 +62,7 @@ static struct table_column *mark_column_aside(struct table_reader *reader, const
     int32_t place;
     struct table_column *column;
 
-    if (csv_column_find(&reader->table, key, name, -1, &place, error) < 0)
+    if (csv_column_find_named(&reader->table, key, name, &place, error) < 0)
         return NULL;
     column = &reader->columns->columns[place];
     column->is_ignored |= !features[place];
@@ -184,6 +184,18 @@ static int columns_match_places(struct table_reader *reader, struct error *error
     return 0;
 }
 
+static int report_lacking(const struct csv_table *table, const char *name, struct error *error)
+{
+    char shown[CSV_SHOWN_SIZE];
+    bool numbers = false;
+
+    for (int32_t i = 0; i < table->columns; i++)
+        numbers |= csv_cell_is_number(table->names[i], strlen(table->names[i]));
+    return error_set(error, -EINVAL, "%s lacks the column \"%s\" of the training data%s",
+                     table->path, csv_cell_show(name, strlen(name), shown),
+                     numbers ? ": is its first row a sample? Then put the names in front" : "");
+}
+
 /* Finds the columns of the training table in this one by name. */
 static int columns_match_names(struct table_reader *reader, struct error *error)
 {
@@ -192,7 +204,6 @@ static int columns_match_names(struct table_reader *reader, struct error *error)
     CLEANUP(label_names_release) struct label_names index = {0};
     AUTO_FREE bool *known = calloc((size_t)table->columns, sizeof *known);
     AUTO_FREE bool *used = calloc((size_t)table->columns, sizeof *used);
-    char shown[CSV_SHOWN_SIZE];
     int r;
 
     if (!known || !used)
@@ -215,8 +226,7 @@ static int columns_match_names(struct table_reader *reader, struct error *error)
             reader->column_of[found] = i;
             used[found] = is_used;
         } else if (is_used) {
-            r = error_set(error, -EINVAL, "%s lacks the column \"%s\" of the training data",
-                          table->path, csv_cell_show(column->name, strlen(column->name), shown));
+            r = report_lacking(table, column->name, error);
         }
     }
     return r == 0 ? table_names_check(table, known, used, error) : r;

@@ -52,6 +52,7 @@ int reader_check_text(const struct dataset_mapping *mapping, struct error *error
                  {"%PDF", "a PDF file"},
                  {"\x89PNG", "an image"},
                  {"\xff\xd8\xff", "an image"},
+                 {"\x1f\x8b", "packed by gzip"}, /* of a file only if it is so twice */
                  {"BZh", "packed by bzip2"},
                  {"\xfd"
                   "7zXZ",
@@ -69,8 +70,8 @@ int reader_check_text(const struct dataset_mapping *mapping, struct error *error
     return 0;
 }
 
-/* Refuses texts that are no tables, as servers send them in the place of one. */
-static int check_table(const struct dataset_mapping *mapping, struct error *error)
+/* Servers send texts that are no tables in the place of one. */
+int reader_check_table(const struct dataset_mapping *mapping, struct error *error)
 {
     static const struct {
         const char *begin, *what;
@@ -81,6 +82,8 @@ static int check_table(const struct dataset_mapping *mapping, struct error *erro
                  {"[{", "a JSON file"}};
     const char *at = mapping->address, *end = at + mapping->bytes;
 
+    if (reader_check_text(mapping, error) < 0)
+        return error->code;
     while (at < end && strchr(" \t\r\n", *at) && *at)
         at++;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
@@ -150,10 +153,8 @@ int reader_decode_text(struct dataset *dataset, const struct dataset_mapping **m
     const char *encoding = reader_find_encoding(bytes, own->bytes);
     size_t capacity = encoding ? utf8_bytes_max(own->bytes) : own->bytes, size = own->bytes;
     struct dataset_mapping made = {.descriptor = -1};
-    int r = reader_check_text(own, error);
+    int r = reader_check_table(own, error);
 
-    if (r == 0)
-        r = check_table(own, error);
     *mapping = own;
     if (r < 0 || (!encoding && !lines_end_in_cr(own->address, own->bytes)))
         return r;

@@ -44,7 +44,7 @@ static int columns_find(const struct series_reader *reader, const char *key,
 {
     for (int i = 0; i < count; i++) {
         int32_t column;
-        int r = csv_column_find(&reader->table, key, names[i], -1, &column, error);
+        int r = csv_column_find_named(&reader->table, key, names[i], &column, error);
 
         if (r < 0)
             return r;
@@ -159,14 +159,16 @@ static int columns_follow(struct series_reader *reader, struct error *error)
 static int columns_choose(struct series_reader *reader, const char *row, const char *end,
                           struct error *error)
 {
-    static const char *const last[] = {"last"};
     const struct dataset_config *config = reader->config;
     const char *const *targets = config->series.targets;
     struct dataset_series *series = &reader->dataset->series;
-    int r;
+    int r = 0;
 
-    r = columns_find(reader, "targets", targets ? targets : last,
-                     targets ? config->series.target_count : 1, reader->target_of, error);
+    if (targets)
+        r = columns_find(reader, "targets", targets, config->series.target_count, reader->target_of,
+                         error);
+    else
+        reader->target_of[reader->table.columns - 1] = 0;
     if (r == 0 && config->series.features)
         r = columns_find(reader, "features", config->series.features, config->series.feature_count,
                          reader->feature_of, error);

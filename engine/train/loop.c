@@ -202,8 +202,8 @@ static int loop_start(struct loop *loop, struct error *error)
     if (loop->device_scales)
         session_write_loss_scale(loop->training->session, &state->loss_scale);
     loop->checkpoint_step = loop->checkpoint_epoch = -1;
-    loop->learning_rate =
-        schedule_learning_rate(&loop->training->config.schedule, &state->plateau, latest);
+    loop->learning_rate = schedule_learning_rate(&loop->training->config.schedule, &state->plateau,
+                                                 latest - loop->training->steps_before);
     loop->result->stopped_early = tracker_should_stop(&state->early);
     return loop_keep_best(loop, loop->training->config.best_checkpoint, error);
 }

@@ -205,7 +205,7 @@ static int watch(struct loop *loop, bool *best, struct error *error)
     if (of_early && tracker_update(&state->early, *of_early, state->step, epoch) &&
         training->best_weights.values)
         r = weights_copy_save(&training->best_weights, training->session, error);
-    if (of_plateau && state->step >= config->schedule.warmup_steps)
+    if (of_plateau && state->step - loop->training->steps_before >= config->schedule.warmup_steps)
         plateau_update(&state->plateau, &config->schedule.plateau, *of_plateau);
     if (r == 0 && *best && loop->events->best)
         r = loop->events->best(loop->events->context, &state->best, error);

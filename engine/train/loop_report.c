@@ -104,7 +104,8 @@ int loop_read_sums(struct loop *loop, struct error *error)
     if (sums->nonfinite_step)
         return error_set(error, -ERROR_NONFINITE_LOSS,
                          "the loss became NaN or infinite at step %lld: lower train.optimizer.lr, "
-                         "set train.clip_norm, or look for values out of range in the data",
+                         "set train.clip_norm, or look for values out of range in the data and in "
+                         "the weights that it began with",
                          (long long)sums->nonfinite_step);
     return loss_scale_check(&loop->state->loss_scale, error);
 }
@@ -113,8 +114,8 @@ static int loop_tell_progress(struct loop *loop, double now, struct error *error
 {
     const struct training *training = loop->training;
     double done = loop_samples(loop), fresh = done - loop->run_start_samples;
-    double total = (double)training->total_steps / (double)training->steps_per_epoch *
-                   (double)training->epoch_samples;
+    double total = (double)(training->total_steps - training->steps_before) /
+                   (double)training->steps_per_epoch * (double)training->epoch_samples;
     double elapsed = now - loop->started, since = now - loop->reported;
     struct timing fresh_steps = {loop->timed.seconds - loop->told.seconds,
                                  loop->timed.steps - loop->told.steps};

@@ -29,7 +29,7 @@ static struct step_scalars batch_scalars(const struct loop *loop, int64_t sample
     scalars.gradient_scale = (float)((double)samples / (double)group);
     scalars.cycle_momentum = schedule->cycle_momentum;
     if (schedule->cycle_momentum)
-        scalars.momentum = schedule_momentum(schedule, scalars.step);
+        scalars.momentum = schedule_momentum(schedule, scalars.step - loop->training->steps_before);
     if (update && optimizer_of(&config->optimizer)->momentum)
         scalars.momentum_product *=
             optimizer_of(&config->optimizer)
@@ -103,8 +103,8 @@ static struct backend_step take_batch(struct loop *loop, int64_t samples)
     struct backend_step step = {.phases =
                                     update ? PROGRAM_STEP : PROGRAM_FORWARD | PROGRAM_BACKWARD};
 
-    loop->learning_rate =
-        schedule_learning_rate(&config->schedule, &state->plateau, state->step + 1);
+    loop->learning_rate = schedule_learning_rate(&config->schedule, &state->plateau,
+                                                 state->step + 1 - loop->training->steps_before);
     step.scalars = batch_scalars(loop, samples, update);
     state->batches++;
     state->position += samples;

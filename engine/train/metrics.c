@@ -502,27 +502,44 @@ static double measure_labels(struct label_metrics *labels, enum metric_kind kind
     }
 }
 
+int64_t metrics_value_count(const struct metrics *metrics)
+{
+    const metric_set kinds = metric_bit(METRIC_MSE) | metric_bit(METRIC_RMSE) |
+                             metric_bit(METRIC_MAE) | metric_bit(METRIC_R2);
+
+    return metrics && metrics->count && (metrics->kinds & kinds) && !metrics->labels_each
+               ? metrics->targets
+               : 0;
+}
+
+double metrics_value_of(const struct metrics *metrics, int64_t target, enum metric_kind kind)
+{
+    const struct value_sums *sums = &metrics->values[target];
+    double count = (double)metrics->count;
+
+    switch (kind) {
+    case METRIC_MAE:
+        return sums->absolute / count;
+    case METRIC_MSE:
+        return sums->squares / count;
+    case METRIC_RMSE:
+        return sqrt(sums->squares / count);
+    default: /* METRIC_R2; where all targets are the same: r2_score's force_finite */
+        if (metrics->count < 2)
+            return NAN;
+        return sums->spread > 0 ? 1 - sums->squares / (double)sums->spread : sums->squares == 0;
+    }
+}
+
 /* The mean over the values of what is measured of each: scikit-learn's
  * multioutput="uniform_average". */
 static double mean_of_values(const struct metrics *metrics, enum metric_kind kind)
 {
-    double sum = 0, count = (double)metrics->count;
+    double sum = 0;
 
-    for (int64_t i = 0; i < metrics->targets; i++) {
-        const struct value_sums *sums = &metrics->values[i];
-
-        if (kind == METRIC_MAE)
-            sum += sums->absolute / count;
-        else if (kind == METRIC_MSE)
-            sum += sums->squares / count;
-        else if (kind == METRIC_RMSE)
-            sum += sqrt(sums->squares / count);
-        else if (sums->spread > 0)
-            sum += 1 - sums->squares / (double)sums->spread;
-        else /* all targets are the same: r2_score's force_finite */
-            sum += sums->squares == 0;
-    }
-    return kind == METRIC_R2 && metrics->count < 2 ? NAN : sum / (double)metrics->targets;
+    for (int64_t i = 0; i < metrics->targets; i++)
+        sum += metrics_value_of(metrics, i, kind);
+    return sum / (double)metrics->targets;
 }
 
 int metrics_head_count(const struct metrics *metrics)

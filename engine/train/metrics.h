@@ -49,6 +49,11 @@ int metrics_add(struct metrics *metrics, struct session *session, const struct d
 double metrics_value(const struct metrics *metrics, enum metric_kind kind,
                      const struct step_metrics *sums);
 
+/* How many values were measured; `metrics` NULL: none. */
+int64_t metrics_value_count(const struct metrics *metrics);
+/* The same of one of them: mse, rmse, mae or r2. */
+double metrics_value_of(const struct metrics *metrics, int64_t target, enum metric_kind kind);
+
 /* Those of several labels that are 0 or 1; NULL: the set has none. */
 struct label_metrics *metrics_labels(const struct metrics *metrics);
 /* Counts of the classes so far; they are the metrics' own. */

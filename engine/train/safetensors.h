@@ -21,9 +21,17 @@ enum safetensors_type {
     SAFETENSORS_UINT8,   /* "U8" */
     SAFETENSORS_INT8,    /* "I8" */
     /* of files from elsewhere: safetensors_read_floats() */
-    SAFETENSORS_FLOAT64, /* "F64" */
-    SAFETENSORS_FLOAT16, /* "F16" */
-    SAFETENSORS_BFLOAT16 /* "BF16" */
+    SAFETENSORS_FLOAT64,  /* "F64" */
+    SAFETENSORS_FLOAT16,  /* "F16" */
+    SAFETENSORS_BFLOAT16, /* "BF16" */
+    /* of which no weights are made, such as masks that stand beside them */
+    SAFETENSORS_BOOL,        /* "BOOL" */
+    SAFETENSORS_INT16,       /* "I16" */
+    SAFETENSORS_UINT16,      /* "U16" */
+    SAFETENSORS_UINT32,      /* "U32" */
+    SAFETENSORS_UINT64,      /* "U64" */
+    SAFETENSORS_FLOAT8_E4M3, /* "F8_E4M3" */
+    SAFETENSORS_FLOAT8_E5M2  /* "F8_E5M2" */
 };
 /* "F32" */
 const char *safetensors_type_name(enum safetensors_type type);

@@ -28,6 +28,9 @@ struct training {
     struct length_buckets buckets;
     int64_t epoch_samples; /* of the training set, that an epoch trains on */
     int64_t total_steps, total_epochs, steps_per_epoch;
+    /* how many steps more the run has done than its epochs have now: it goes on from a checkpoint
+     * with updates of another size, or data of another length. The schedule counts without them */
+    int64_t steps_before;
 };
 
 /* ---- training_data.c, in this order ---- */

@@ -35,6 +35,24 @@ static int64_t batches_of_one(const struct training_config *config,
                : 1;
 }
 
+/* Epochs are counted in steps. Where the data have grown, or updates have another size, those that
+ * are done took another number of them: the run ends as many steps later, after its last epoch. One
+ * of train.max_steps ends at its step. */
+static void count_steps(struct training *training, const struct checkpoint_state *stored)
+{
+    const struct training_config *config = &training->config;
+    bool whole = stored->position == training->epoch_samples;
+    int64_t updates =
+        whole ? training->steps_per_epoch : stored->position / config->batch / config->accumulate;
+
+    if (config->steps && training->total_steps == config->steps)
+        return;
+    training->steps_before = stored->step - stored->epoch * training->steps_per_epoch - updates;
+    training->total_steps += training->steps_before;
+    if (config->steps && training->total_steps > config->steps)
+        training->total_steps = config->steps;
+}
+
 int training_resume(struct training *training, const struct checkpoint *checkpoint,
                     struct error *error)
 {
@@ -74,6 +92,7 @@ int training_resume(struct training *training, const struct checkpoint *checkpoi
     resume_tracker(&state->best, &stored->best);
     resume_tracker(&state->early, &stored->early);
     resume_plateau(&state->plateau, &stored->plateau);
+    count_steps(training, stored);
     state->step = stored->step;
     state->measured_step = stored->measured_step;
     state->micro_step = micro_step;

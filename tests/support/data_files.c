@@ -1,6 +1,8 @@
 /* data_files.c: small files in the test's temporary folder. */
 #include "tests/support/data_files.h"
 
+#include "engine/data/description.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -88,6 +90,19 @@ struct dataset *data_open(const struct dataset_config *config, const struct data
     if (dataset_open(config, reference, &dataset, &error) < 0)
         fail_msg("%s", error.text);
     return dataset;
+}
+
+struct dataset *data_describe(const struct dataset *dataset)
+{
+    char *text = dataset_description_format(dataset);
+    struct dataset *described = NULL;
+    struct error error = {0};
+
+    assert_non_null(text);
+    if (dataset_description_parse(text, &described, &error) < 0)
+        fail_msg("%s", error.text);
+    free(text);
+    return described;
 }
 
 void data_expect_refusal(const struct dataset_config *config, const struct dataset *reference,

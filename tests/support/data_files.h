@@ -19,6 +19,9 @@ void data_file_write_png(const char *path, int width, int height, int channels,
 /* Opens the set. If that fails, the test fails with the error's sentence. */
 struct dataset *data_open(const struct dataset_config *config, const struct dataset *reference);
 
+/* What a checkpoint keeps of the set, as a reference for others. */
+struct dataset *data_describe(const struct dataset *dataset);
+
 /* Opening the set must fail with `code`, and every one of the NULL-terminated pieces must be in its
  * sentence. */
 void data_expect_refusal(const struct dataset_config *config, const struct dataset *reference,

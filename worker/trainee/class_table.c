@@ -176,3 +176,58 @@ void label_table_json(struct label_metrics *metrics, const struct dataset *set, 
     }
     json_set(json, "labels", list);
 }
+
+/* ---- several values ---- */
+
+/* How many rows there are: those of a time series have no names, and one value is all. */
+static int64_t value_rows(const struct metrics *metrics, const struct dataset *set)
+{
+    int64_t count = metrics_value_count(metrics);
+
+    return count > 1 && dataset_target_name(set, (int32_t)count - 1) ? count : 0;
+}
+
+void value_table_print(const struct metrics *metrics, const struct dataset *set)
+{
+    int64_t count = value_rows(metrics, set);
+
+    if (count)
+        printf("%-*s %12s %12s %9s\n", NAME_SHOWN, "value", "rmse", "mae", "r2");
+    for (int64_t i = 0; i < count; i++) {
+        char cut[NAME_SHOWN + 1], shown[NAME_BYTES];
+
+        if (i == CLASS_TABLE_ROWS) {
+            printf("... and further values; --json has them all\n");
+            return;
+        }
+        snprintf(cut, sizeof cut, "%s", dataset_target_name(set, (int32_t)i));
+        printf("%-*s %12.6g %12.6g %9.4f\n", NAME_SHOWN,
+               text_escape_controls(cut, shown, sizeof shown),
+               metrics_value_of(metrics, i, METRIC_RMSE), metrics_value_of(metrics, i, METRIC_MAE),
+               metrics_value_of(metrics, i, METRIC_R2));
+    }
+}
+
+void value_table_json(const struct metrics *metrics, const struct dataset *set,
+                      struct json_object *json)
+{
+    static const enum metric_kind kinds[] = {METRIC_MSE, METRIC_RMSE, METRIC_MAE, METRIC_R2};
+    static const char *const names[] = {"mse", "rmse", "mae", "r2"};
+    int64_t count = value_rows(metrics, set);
+    struct json_object *list = count ? json_object_new_array() : NULL;
+
+    for (int64_t i = 0; i < count; i++) {
+        struct json_object *value = json_object_new_object();
+
+        json_set_string(value, "name", dataset_target_name(set, (int32_t)i));
+        for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+            double measured = metrics_value_of(metrics, i, kinds[k]);
+
+            if (isfinite(measured))
+                json_set_double(value, names[k], measured);
+        }
+        json_object_array_add(list, value);
+    }
+    if (list)
+        json_set(json, "values", list);
+}

@@ -17,6 +17,12 @@ void label_table_print(struct label_metrics *metrics, const struct dataset *set,
 void label_table_json(struct label_metrics *metrics, const struct dataset *set, bool scores,
                       struct json_object *json);
 
+/* Prints a row for each of several values that have names: RMSE, MAE and R2. */
+void value_table_print(const struct metrics *metrics, const struct dataset *set);
+/* Sets "values" to [{"name", "mse", "rmse", "mae", "r2"}, ...]. */
+void value_table_json(const struct metrics *metrics, const struct dataset *set,
+                      struct json_object *json);
+
 /* Sets "classes" [{"name", "samples", "precision", "recall", "f1"}, ...] and, of at most
  * CLASS_TABLE_MATRIX of them, "confusion": [labels][predictions]. */
 enum { CLASS_TABLE_MATRIX = 1000 };

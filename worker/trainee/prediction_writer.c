@@ -478,15 +478,19 @@ int prediction_writer_print(const struct prediction_writer *writer, const float 
     return r;
 }
 
+static int report_write(const struct prediction_writer *writer, int fault, struct error *error)
+{
+    return error_set_errno(error, fault ? -fault : -EIO, "cannot write %s",
+                           writer->path ? writer->path : "to standard output");
+}
+
 int prediction_writer_add(struct prediction_writer *writer, const struct predictions *predictions,
                           struct error *error)
 {
+    errno = 0;
     fwrite(predictions->text, 1, predictions->length, writer->file);
     writer->count += predictions->count;
-    return ferror(writer->file)
-               ? error_set_errno(error, -EIO, "cannot write %s",
-                                 writer->path ? writer->path : "to standard output")
-               : 0;
+    return ferror(writer->file) ? report_write(writer, errno, error) : 0;
 }
 
 bool prediction_writer_answers_errors(const struct prediction_writer *writer)
@@ -504,10 +508,8 @@ void prediction_writer_add_error(struct prediction_writer *writer, const char *s
 
 int prediction_writer_flush(struct prediction_writer *writer, struct error *error)
 {
-    return fflush(writer->file) == 0
-               ? 0
-               : error_set_errno(error, -errno, "cannot write %s",
-                                 writer->path ? writer->path : "to standard output");
+    errno = 0;
+    return fflush(writer->file) == 0 ? 0 : report_write(writer, errno, error);
 }
 
 int prediction_writer_finish(struct prediction_writer *writer, struct error *error)

@@ -5,6 +5,7 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "engine/data/description.h"
 #include "worker/trainee/python_names.h"
 #include "worker/trainee/pytorch_network.h"
 
@@ -80,6 +81,22 @@ int64_t pytorch_module_sequence_length(const char *description)
     return json_object_get_int64(json_object_array_get_idx(json_get(input, "shape"), 0));
 }
 
+/* The names of the values to predict; NULL: they have none. */
+static struct json_object *describe_targets(const struct dataset *train)
+{
+    struct json_object *list;
+
+    if (train->target != DATASET_TARGET_VALUE || !dataset_target_name(train, 0))
+        return NULL;
+    list = json_object_new_array();
+    for (int32_t i = 0; i < train->target_width; i++) {
+        const char *name = dataset_target_name(train, i);
+
+        json_object_array_add(list, name ? json_object_new_string(name) : NULL);
+    }
+    return list;
+}
+
 static struct json_object *describe_heads(const struct worker_spec *spec)
 {
     struct json_object *heads = json_object_new_array();
@@ -111,6 +128,9 @@ char *pytorch_module_describe(const struct worker_setup *setup, struct error *er
                   train->target == DATASET_TARGET_CLASS && setup->spec.loss != LOSS_TRIPLET);
     json_set(json, "class_names", pytorch_module_classes(train));
     json_set(json, "features", pytorch_module_features(train));
+    json_set(json, "targets", describe_targets(train));
+    json_set(json, "quantiles",
+             json_object_get(json_get(json_get(setup->spec.normalised, "model"), "quantiles")));
     if (setup->spec.head_count)
         json_set(json, "heads", describe_heads(&setup->spec));
     text = strdup(json_text(json, NULL));
@@ -319,13 +339,26 @@ static const char forecast_part[] =
     "    values = model(samples).reshape(len(samples), -1, len(TARGET_MEAN))\n"
     "    return values / torch.tensor(TARGET_FACTOR) + torch.tensor(TARGET_MEAN)\n";
 
+static const char quantiles_forecast_part[] =
+    "\n\n"
+    "@torch.no_grad()\n"
+    "def forecast(model, samples):\n"
+    "    \"\"\"What follows each sample, in the units of the data: [N, rows, columns to "
+    "predict, quantiles].\"\"\"\n"
+    "    values = model(samples).reshape(len(samples), -1, len(TARGET_MEAN), len(QUANTILES))\n"
+    "    return values / torch.tensor(TARGET_FACTOR)[:, None] + torch.tensor(TARGET_MEAN)[:, "
+    "None]\n";
+
 static const char values_part[] =
     "\n\n"
     "@torch.no_grad()\n"
     "def predict(model, samples):\n"
     "    \"\"\"The values of each sample, in the units of the data: [N, columns to "
-    "predict].\"\"\"\n"
-    "    return model(samples) / torch.tensor(TARGET_FACTOR) + torch.tensor(TARGET_MEAN)\n";
+    "predict], quantiles side by side.\"\"\"\n"
+    "    values = model(samples).reshape(len(samples), len(TARGET_MEAN), -1)\n"
+    "    values = values / torch.tensor(TARGET_FACTOR)[:, None] + torch.tensor(TARGET_MEAN)[:, "
+    "None]\n"
+    "    return values.flatten(1)\n";
 
 static const char text_part[] =
     "\n\n"
@@ -446,6 +479,12 @@ static int write_head(FILE *file, const struct checkpoint *checkpoint,
     if (json_get(description, "features"))
         write_literal(file, "FEATURES", json_get(description, "features"),
                       "  # of a sample, made from the columns of the table");
+    if (json_get(description, "targets"))
+        write_literal(file, "TARGETS", json_get(description, "targets"),
+                      "  # the values to predict, in this order");
+    if (json_get(description, "quantiles"))
+        write_literal(file, "QUANTILES", json_get(description, "quantiles"),
+                      "  # of each value, side by side");
     divide_by = json_get_double(json_get(description, "input"), "divide_by", 1);
     if (divide_by != 1)
         fprintf(file, "DIVIDE_BY = %.17g  # of the data: every number, before all else\n",
@@ -479,6 +518,16 @@ static bool has_targets(const char *normalisation)
     return blanks > 3;
 }
 
+/* A time series has samples of [rows, columns]. */
+static const char *values_part_choose(struct json_object *description)
+{
+    struct json_object *shape = json_get(json_get(description, "input"), "shape");
+
+    if (json_object_array_length(shape) != 2)
+        return values_part;
+    return json_get(description, "quantiles") ? quantiles_forecast_part : forecast_part;
+}
+
 static int write_module(FILE *file, const struct checkpoint *checkpoint, const char *weights,
                         struct json_object *description, struct error *error)
 {
@@ -505,7 +554,7 @@ static int write_module(FILE *file, const struct checkpoint *checkpoint, const c
         return r;
     fputs(loading_part, file);
     if (has_targets(checkpoint->texts.normalisation))
-        fputs(json_get(description, "features") ? values_part : forecast_part, file);
+        fputs(values_part_choose(description), file);
     if (json_get(description, "heads"))
         fputs(heads_part, file);
     else if (!text && json_get_bool(description, "classifies", false))

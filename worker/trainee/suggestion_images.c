@@ -56,31 +56,69 @@ static void column_name(struct json_object *source, const char *key,
         json_set_string(source, key, table->columns[column].name);
 }
 
+/* Of several numbers one alone is predicted. */
+static void targets_name(struct json_object *source, const struct table_inspection *table)
+{
+    struct json_object *list = json_object_new_array();
+    const struct table_inspection_column *target = &table->columns[table->target];
+    char number[16];
+
+    snprintf(number, sizeof number, "%d", table->target);
+    json_object_array_add(list,
+                          json_object_new_string(target->needs_number ? number : target->name));
+    json_set(source, "targets", list);
+}
+
+/* Adds the choices, which know the columns, to those of the table. */
+static void choices_add(struct json_object *choices, struct detection *detection,
+                        const struct table_inspection *table, int32_t column, const char *folder)
+{
+    size_t first = json_object_array_length(choices);
+
+    suggestions_add_images(choices, detection);
+    for (size_t i = first; i < json_object_array_length(choices); i++) {
+        struct json_object *choice = json_object_array_get_idx(choices, i);
+        struct json_object *data = json_get(json_get(choice, "specification"), "data");
+        struct json_object *train = json_get(data, "train");
+
+        column_name(train, "image_column", table, column);
+        if (detection->has_values)
+            targets_name(train, table);
+        else
+            column_name(train, "label_column", table, table->target);
+        if (table->delimiter != ',')
+            json_set_string(train, "delimiter", (char[]){table->delimiter, '\0'});
+        if (*folder)
+            json_set_string(train, "images_folder", folder);
+    }
+}
+
 void suggestions_add_image_table(struct json_object *choices, struct detection *detection,
                                  const struct table_inspection *table)
 {
     int32_t column = find_column(table);
+    bool numeric = table->columns[table->target].numeric;
     AUTO_FREE char *folder = NULL;
 
-    if (column < 0 || !table->classes)
+    if (column < 0 || (!table->classes && !numeric))
         return;
     folder = find_folder(detection->train.paths[0], table->columns[column].examples[0]);
+    if (!folder)
+        return;
     detection->format = DATASET_IMAGE_CSV;
     detection->samples = table->rows;
     detection->rank = 3;
     detection->shape[0] = 3;
     detection->shape[1] = detection->shape[2] = 0;
     detection->sizes_differ = true; /* none is opened, so it is not known */
-    suggestions_add_images(choices, detection);
-    detection->format = DATASET_TABLE;
-    for (size_t i = 0; i < json_object_array_length(choices); i++) {
-        struct json_object *choice = json_object_array_get_idx(choices, i);
-        struct json_object *data = json_get(json_get(choice, "specification"), "data");
-        struct json_object *train = json_get(data, "train");
+    for (int values = !table->classes; values <= numeric; values++) {
+        int notes = detection->note_count;
 
-        column_name(train, "image_column", table, column);
-        column_name(train, "label_column", table, table->target);
-        if (folder && *folder)
-            json_set_string(train, "images_folder", folder);
+        detection->has_values = values;
+        choices_add(choices, detection, table, column, folder);
+        for (; values && table->classes && detection->note_count > notes;) /* they are there */
+            free(detection->notes[--detection->note_count]);
     }
+    detection->has_values = false;
+    detection->format = DATASET_TABLE;
 }

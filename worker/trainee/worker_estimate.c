@@ -3,14 +3,72 @@
 
 #include "base/alignment.h"
 #include "base/sha256.h"
+#include "engine/data/class_balance.h"
 #include "engine/graph/cost.h"
 #include "engine/train/operator_call.h"
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { STEP_DIGEST_LENGTH = 32 };
+
+/* Labels from 1 on, or with gaps, leave classes that nothing belongs to, where they are the numbers
+ * of classes. */
+static void warn_of_unused_classes(const struct worker_setup *setup,
+                                   struct worker_warnings *warnings)
+{
+    const struct dataset *train = setup->train;
+    enum dataset_format format = train->format;
+    int32_t first, unused;
+
+    if (setup->spec.classes || train->is_absent || train->target != DATASET_TARGET_CLASS ||
+        train->target_width != 1 || train->class_names ||
+        (format != DATASET_NPY && format != DATASET_CSV && format != DATASET_IDX))
+        return;
+    unused = class_balance_unused(train, &first);
+    if (unused)
+        snprintf(warnings->text[warnings->count++], WORKER_WARNING_BYTES,
+                 "%d of the %d classes have no sample in the training data, such as class %d: "
+                 "number the labels from 0 without gaps, or set model.classes if this is meant",
+                 unused, train->classes, first);
+}
+
+/* Whether the names of classes are numbers that ascend. */
+static bool names_are_in_order(const struct dataset *train)
+{
+    double last = -INFINITY;
+
+    for (int32_t i = 0; i < train->class_count; i++) {
+        char *end;
+        double value = strtod(train->class_names[i], &end);
+
+        if (end == train->class_names[i] || *end || !(value > last))
+            return false;
+        last = value;
+    }
+    return true;
+}
+
+/* Names of grades are seldom in the order of their bytes. */
+static void warn_of_order(const struct worker_setup *setup, struct worker_warnings *warnings)
+{
+    const struct dataset *train = setup->train;
+    char names[512] = "";
+    size_t used = 0;
+
+    if (setup->spec.loss != LOSS_ORDINAL || !train->class_names || names_are_in_order(train))
+        return;
+    for (int32_t i = 0; i < train->class_count && used + 1 < sizeof names; i++)
+        used += (size_t)snprintf(names + used, sizeof names - used, "%s\"%.40s\"", i ? ", " : "",
+                                 train->class_names[i]);
+    snprintf(
+        warnings->text[warnings->count++], WORKER_WARNING_BYTES,
+        "model.loss ordinal takes the classes in this order of their names: %s; if another one "
+        "is meant, write numbers as the labels",
+        names);
+}
 
 void worker_warnings_find(const struct worker_setup *setup, struct worker_warnings *warnings)
 {
@@ -40,6 +98,8 @@ void worker_warnings_find(const struct worker_setup *setup, struct worker_warnin
         snprintf(warnings->text[warnings->count++], WORKER_WARNING_BYTES,
                  "train.early_stop.patience is %lld, train.epochs only %lld: it cannot stop early",
                  (long long)config->early_patience, (long long)config->epochs);
+    warn_of_unused_classes(setup, warnings);
+    warn_of_order(setup, warnings);
 }
 
 struct json_object *worker_versions_json(const struct backend_device_info *info)

@@ -138,6 +138,7 @@ static void show_json(const struct worker_setup *setup, bool test, metric_set ki
         class_table_json(metrics, setup->train->class_names, setup->train->class_count, json);
     if (metrics_labels(metrics))
         label_table_json(metrics_labels(metrics), setup->train, has_scores(kinds), json);
+    value_table_json(metrics, setup->train, json);
     json_print(json, stdout);
 }
 
@@ -166,6 +167,7 @@ static void show(const struct worker_setup *setup, bool test, metric_set kinds,
         class_table_print(metrics, setup->train->class_names, setup->train->class_count);
     if (metrics_labels(metrics))
         label_table_print(metrics_labels(metrics), setup->train, has_scores(kinds));
+    value_table_print(metrics, setup->train);
 }
 
 /* Prepares the session that evaluates `view`, and its batches. */
@@ -256,6 +258,8 @@ static int open_data_of_model(const struct worker_options *options, struct worke
 {
     int r = worker_model_open(options, options->input, checkpoint, setup, error);
 
+    if (r == 0)
+        r = worker_model_check_files(setup, options, error);
     if (r < 0)
         return r;
     setup->spec.test.config = worker_model_data(setup, &options->data);

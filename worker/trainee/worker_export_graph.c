@@ -21,13 +21,15 @@ static int build(struct export_graph *model, struct error *error)
     return r == 0 ? graph_finish(&model->graph, error) : r;
 }
 
-/* The constants of the targets, one for each number of the result: of a time series the columns
- * repeat row by row. */
+/* The constants of the targets, one for each number of the result: quantiles of a value stand side
+ * by side, and of a time series the columns repeat row by row. */
 static int take_targets(struct export_graph *model, struct error *error)
 {
     const struct dataset_normalisation *from = &model->setup.normalisation;
     const struct graph_shape *shape = &model->graph.tensors[model->graph.output].shape;
+    const struct worker_spec *spec = &model->setup.spec;
     int64_t width = shape->extent[shape->rank - 1];
+    int64_t quantiles = spec->loss == LOSS_QUANTILES ? (int64_t)spec->loss_number_count : 1;
 
     if (!from->target_groups)
         return 0;
@@ -37,8 +39,10 @@ static int take_targets(struct export_graph *model, struct error *error)
         return error_no_memory(error, "the constants of the values to predict");
     model->target_groups = width;
     for (int64_t i = 0; i < width; i++) {
-        model->target_mean[i] = from->target_mean[i % from->target_groups];
-        model->target_factor[i] = from->target_factor[i % from->target_groups];
+        int64_t column = i / quantiles % from->target_groups;
+
+        model->target_mean[i] = from->target_mean[column];
+        model->target_factor[i] = from->target_factor[column];
     }
     return 0;
 }

@@ -7,6 +7,7 @@
 #include "worker/trainee/worker_options.h"
 #include "worker/trainee/worker_signals.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,6 +42,23 @@ static bool asks_for_help(int argc, char **argv)
     return false;
 }
 
+/* What a command prints is its result, so a full disk is a failure. Of a training the checkpoints
+ * are the result, and it goes on without a terminal. */
+static int output_finish(const char *command, int status)
+{
+    static const char *const silent[] = {"train", "warm", "mps"};
+
+    for (size_t i = 0; i < sizeof silent / sizeof *silent; i++)
+        if (strcmp(command, silent[i]) == 0)
+            return status;
+    errno = 0;
+    if (status != EXIT_SUCCESS || (fflush(stdout) == 0 && !ferror(stdout)))
+        return status;
+    fprintf(stderr, "traind-worker: cannot write to standard output%s%s\n", errno ? ": " : "",
+            errno ? strerror(errno) : "");
+    return EXIT_FAILURE;
+}
+
 int main(int argc, char **argv)
 {
     struct worker_options options;
@@ -71,7 +89,7 @@ int main(int argc, char **argv)
             fprintf(stderr, "traind-worker: %s\n", error.text);
             return EXIT_FAILURE;
         }
-        status = worker_commands[i].run(&options);
+        status = output_finish(argv[1], worker_commands[i].run(&options));
         if (worker_device_hangs()) {
             fflush(NULL);
             _exit(status);

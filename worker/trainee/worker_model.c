@@ -57,6 +57,29 @@ int worker_model_open(const struct worker_options *options, const char *path,
     return r < 0 ? r : worker_setup_open_model(options, checkpoint, file, setup, error);
 }
 
+int worker_model_check_lengths(const struct worker_setup *setup,
+                               const struct worker_options *options, struct error *error)
+{
+    if (!setup->train->lengths || options->lengths)
+        return 0;
+    return error_set(error, -EINVAL,
+                     "the model reads sequences of several lengths: name the file of those of %s "
+                     "with --lengths",
+                     options->data);
+}
+
+int worker_model_check_files(const struct worker_setup *setup, const struct worker_options *options,
+                             struct error *error)
+{
+    enum dataset_format format = setup->train->format;
+
+    if (!options->labels &&
+        (format == DATASET_NPY || format == DATASET_IDX || format == DATASET_GENERATE))
+        return error_set(error, -EINVAL, "name the file of the labels of %s with --labels",
+                         options->data);
+    return worker_model_check_lengths(setup, options, error);
+}
+
 static bool is_folder(const char *path)
 {
     struct stat status;
@@ -82,6 +105,7 @@ struct dataset_config worker_model_data(struct worker_setup *setup, const char *
     config.paths = path;
     config.path_count = 1;
     config.labels_path = config.lengths_path = NULL;
+    config.series.rows[0] = config.series.rows[1] = 0; /* those of the training are of its file */
     config.fasta.class_of_file = NULL;
     config.fasta.class_count = 0;
     return config;

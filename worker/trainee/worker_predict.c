@@ -54,8 +54,6 @@ static bool is_standard_input(const char *path)
 static int check_data(struct predictor *predictor, struct error *error)
 {
     const struct dataset *train = predictor->setup.train;
-    const char *data = predictor->options->data;
-
     if (dataset_format_is_text(train->format))
         return error_set(error, -EINVAL,
                          "the model goes on with a text: let `traind-worker sample` write one");
@@ -69,12 +67,7 @@ static int check_data(struct predictor *predictor, struct error *error)
                          "only tables are read from standard input, and the model was trained on "
                          "%s: name a file",
                          dataset_format_to_string(train->format));
-    if (train->lengths && !predictor->options->lengths)
-        return error_set(error, -EINVAL,
-                         "the model reads sequences of several lengths: name the file of those of "
-                         "%s with --lengths",
-                         data);
-    return 0;
+    return worker_model_check_lengths(&predictor->setup, predictor->options, error);
 }
 
 static void on_warning(void *context, const char *text)

@@ -141,7 +141,9 @@ static int write_text(struct sampler *sampler, int64_t length, uint64_t seed, st
         write_symbol(sampler, symbol);
         push(sampler, symbol);
     }
-    return ferror(sampler->output) ? error_set(error, -EIO, "the text cannot be written") : 0;
+    return ferror(sampler->output)
+               ? error_set_errno(error, errno ? -errno : -EIO, "the text cannot be written")
+               : 0;
 }
 
 /* The text may have zeros. */

@@ -32,7 +32,7 @@ static void on_data_warning(void *context, const char *text)
 {
     struct worker_warnings *warnings = context;
 
-    if (warnings->count < WORKER_WARNINGS_MAX / 2) /* the other half is for warnings of the plan */
+    if (warnings->count < WORKER_WARNINGS_MAX / 2) /* the rest is for warnings of the plan */
         snprintf(warnings->text[warnings->count++], WORKER_WARNING_BYTES, "%s", text);
 }
 

@@ -27,7 +27,7 @@ enum worker_stage {
 DECLARE_STRING_TABLE(worker_stage, enum worker_stage);
 
 /* Facts that a person should know although they are no errors. */
-enum { WORKER_WARNINGS_MAX = 12, WORKER_WARNING_BYTES = 1024 };
+enum { WORKER_WARNINGS_MAX = 16, WORKER_WARNING_BYTES = 1024 };
 
 struct worker_warnings {
     char text[WORKER_WARNINGS_MAX][WORKER_WARNING_BYTES];

@@ -415,12 +415,12 @@ static int train(struct train_run *run, struct error *error)
     if ((r = training_allocate(run->training, error)) < 0)
         return r;
     worker_startup_enter(&setup->startup, STARTUP_CHECKPOINT);
-    run->events.steps = training_total_steps(run->training);
     run->events.epochs = training_total_epochs(run->training);
     if ((!run->resumes &&
          (r = worker_weights_load(setup, training_session(run->training), error)) < 0) ||
         (r = describe_texts(run, &texts, error)) < 0 || (r = resume(run, &texts, error)) < 0)
         return r;
+    run->events.steps = training_total_steps(run->training); /* a resumed run may have others */
     setup->stage = WORKER_STAGE_TRAINING;
     worker_startup_enter(&setup->startup, STARTUP_FIRST_STEP);
     if ((r = report_start(run, error)) < 0 || (r = report_warnings(run, error)) < 0 ||

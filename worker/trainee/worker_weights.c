@@ -6,6 +6,7 @@
 #include "engine/train/weight_layouts.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -145,7 +146,10 @@ static bool describe_misfit(const struct weights *weights, const char *name,
         snprintf(text, size, "%s is %s in the file and %s in the model", name,
                  file_shape(found, in_file, sizeof in_file), in_model);
     else if (!safetensors_is_float(found))
-        snprintf(text, size, "%s has whole numbers (%s) in the file", name,
+        snprintf(text, size, "%s has %s (%s) in the file", name,
+                 strchr("IU", *safetensors_type_name(found->type))
+                     ? "whole numbers"
+                     : "elements of which no weights are made",
                  safetensors_type_name(found->type));
     else
         return false;
@@ -315,6 +319,19 @@ int worker_weights_check(struct worker_setup *setup, struct error *error)
     return r;
 }
 
+/* A loss of such weights would be blamed on the training. Infinity may be meant, as in a mask. */
+static int check_numbers(const struct worker_spec *spec, const char *name, const float *values,
+                         int64_t count, struct error *error)
+{
+    for (int64_t i = 0; i < count; i++)
+        if (isnan(values[i]))
+            return error_set(error, -EINVAL,
+                             "weights: number %lld of %s in %s is NaN: take other weights, or name "
+                             "it in weights.new",
+                             (long long)i, name, spec->weights_file);
+    return 0;
+}
+
 int worker_weights_load(const struct worker_setup *setup, struct session *session,
                         struct error *error)
 {
@@ -338,6 +355,10 @@ int worker_weights_load(const struct worker_setup *setup, struct session *sessio
             return error_set(error, -EINVAL,
                              "the weights have changed since the job was planned: %s", misfit);
         safetensors_read_floats(&weights.file, weights_find(&weights, tensor.name), values);
+        r = check_numbers(&setup->spec, tensor.name, values, graph_shape_elements(&tensor.shape),
+                          error);
+        if (r < 0)
+            return r;
         if (config->rounds_parameters && tensor.role == TENSOR_PARAMETER)
             tensor_type_round(config->compute_type, values, graph_shape_elements(&tensor.shape));
         r = session_write(session, i, values, error);

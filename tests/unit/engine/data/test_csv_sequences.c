@@ -194,7 +194,7 @@ static void test_bytes(void **state)
 
 static void test_values(void **state)
 {
-    struct dataset *dataset;
+    struct dataset *dataset, *train;
     int32_t row[4];
     float target;
     struct error error = {0};
@@ -206,6 +206,14 @@ static void test_values(void **state)
     assert_true(target == -2e-3f);
     dataset_close(dataset);
     REFUSE_NAMED("sequence,activity\nACGT,1.5\nAC,nan\n", ":3", "\"nan\"", "no float32 number");
+    /* of another table the column that is called as in the training */
+    train = table_file_open("sequence,activity\nACGT,1.5\nAC,-2e-3\n", NULL);
+    assert_string_equal(train->target_name, "activity");
+    dataset = table_file_open("sequence,activity,batch\nACGT,7,1\nAC,8,2\n", train);
+    assert_int_equal(dataset_gather(dataset, NULL, &(uint32_t){1}, 1, row, &target, &error), 0);
+    assert_true(target == 8);
+    dataset_close(dataset);
+    dataset_close(train);
 }
 
 /* The first row may be a sequence with a word as its class. */

@@ -1,5 +1,6 @@
 /* test_image_csv.c: tables of images: which rows and columns they take, classes by name, several
  * labels of an image, and errors with their line. */
+#include "engine/data/description.h"
 #include "engine/data/image_reader.h"
 #include "tests/support/data_files.h"
 
@@ -72,6 +73,21 @@ static void test_classes(void **state)
     assert_int_equal(test->labels[0], 1);
     assert_int_equal(test->classes, 2);
     dataset_close(test);
+    /* another table's label is in the column that is called like that of the training */
+    config = (struct dataset_config){
+        .format = DATASET_IMAGE_CSV, .paths = &path, .path_count = 1, .image.channels = 3};
+    path = data_file_write_text("photos/other.csv", "file,animal,fold\nthree.png,cat,dog\n");
+    test = data_open(&config, dataset);
+    assert_int_equal(test->labels[0], 0);
+    dataset_close(test);
+    config.csv.label_column = "fold";
+    test = data_open(&config, dataset);
+    assert_int_equal(test->labels[0], 1);
+    dataset_close(test);
+    config.csv.delimiter = ';';
+    config.csv.label_column = "first";
+    config.image.column = "2";
+    config.image.folder = data_file_path("photos");
     path = data_file_write_text("other.csv", "dog;3;three.png\nemu;4;one.png\n");
     data_expect_refusal(&config, dataset, -EINVAL, "other.csv:2", "\"emu\"", NULL);
     dataset_close(dataset);
@@ -105,6 +121,42 @@ static void test_values(void **state)
     data_expect_refusal(&config, NULL, -EINVAL, "table.csv:2", "\"2\" in column 3", "0 or 1", NULL);
     config.plain_targets = DATASET_PLAIN_PROBABILITIES;
     data_expect_refusal(&config, NULL, -EINVAL, "table.csv:2: the 2 values", "add up to 3", NULL);
+}
+
+/* Values that nobody names are found in another table by the names of the training table. */
+static void test_values_by_name(void **state)
+{
+    static const float expected[] = {1, 0.5f, 0, -2};
+    struct dataset *train, *described, *test;
+
+    (void)state;
+    config.target = DATASET_TARGET_VALUE;
+    path = data_file_write_text("photos/table.csv", "file,red,é\none.png,0,1\ntwo.png,1,0\n");
+    write_image("photos/two.png", 20);
+    train = data_open(&config, NULL);
+    described = data_describe(train);
+    assert_string_equal(dataset_target_name(described, 0), "red");
+    assert_string_equal(dataset_target_name(described, 1), "é");
+    assert_null(dataset_target_name(described, 2));
+    path = data_file_write_text("photos/other.csv",
+                                "é,file,more,red\n.5,one.png,7,1\n-2,three.png,8,0\n");
+    config.image.column = "file";
+    for (int i = 0; i < 2; i++) {
+        test = data_open(&config, i ? described : train);
+        assert_memory_equal(test->targets, expected, sizeof expected);
+        dataset_close(test);
+    }
+    path = data_file_write_text("photos/other.csv", "é,file,green\n.5,one.png,7\n");
+    data_expect_refusal(&config, described, -EINVAL, "no column named \"red\"", NULL);
+    dataset_close(described);
+    dataset_close(train);
+    /* names that return do not tell columns apart, but their places do */
+    path = data_file_write_text("photos/table.csv", "file,a,a\none.png,0,1\ntwo.png,1,0\n");
+    train = data_open(&config, NULL);
+    dataset_close(data_open(&config, train));
+    path = data_file_write_text("photos/other.csv", "a,file,b\n0,one.png,1\n");
+    data_expect_refusal(&config, train, -EINVAL, "two columns named \"a\"", NULL);
+    dataset_close(train);
 }
 
 static void test_faults(void **state)
@@ -210,6 +262,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_classes, reset),
         cmocka_unit_test_setup(test_values, reset),
+        cmocka_unit_test_setup(test_values_by_name, reset),
         cmocka_unit_test_setup(test_faults, reset),
         cmocka_unit_test_setup(test_new_images, reset),
     };

@@ -168,6 +168,7 @@ static void test_faults(void **state)
         {"mkdir images/ant", "images/ant has no image", "remove it"},
         {"mkdir -p images/ant/below; echo > images/ant/x.txt", "images/ant has no image", ""},
         {"echo > images/dog/1.gif", "images/dog/1.gif", "convert it to PNG or JPEG"},
+        {"echo > images/dog/IMG_1.HEIC", "images/dog/IMG_1.HEIC", "convert it to PNG or JPEG"},
         {"cp images/dog/1.png images/1.png", "images/1.png lies beside the class folders", ""},
         {"mkdir images/dog/9.jpg.d; mkfifo images/dog/9.jpg", "images/dog/9.jpg",
          "not a regular file"},
@@ -187,7 +188,7 @@ static void test_faults(void **state)
     data_expect_refusal(&config, NULL, -ENOENT, "images", NULL);
     reset(NULL);
     run("ln -s nowhere images/cat/m.png");
-    data_expect_refusal(&config, NULL, -ENOENT, "images/cat/m.png", NULL);
+    data_expect_refusal(&config, NULL, -ENOENT, "images/cat/m.png is a link", "not there", NULL);
 }
 
 /* Of several damaged files the first one is named, whichever thread finds it. */

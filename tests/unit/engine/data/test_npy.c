@@ -453,6 +453,26 @@ static void test_values(void **state)
     data_expect_refusal(&config, NULL, -EINVAL, "y.npy", "sample 1 is inf", NULL);
 }
 
+/* A set with fewer labels than the training set's would be read beyond its end. */
+static void test_labels_of_another_width(void **state)
+{
+    struct dataset *train, *described;
+
+    (void)state;
+    WRITE("y.npy", "<i4", "(3, 2)", (int32_t[]){0, 1, 1, 0, 0, 1});
+    train = data_open(&config, NULL);
+    described = data_describe(train);
+    dataset_close(data_open(&config, described));
+    WRITE("y.npy", "<i4", "(3,)", (int32_t[]){0, 1, 1});
+    data_expect_refusal(&config, train, -EINVAL, "y.npy has 1 labels for each sample",
+                        "the training data 2", NULL);
+    data_expect_refusal(&config, described, -EINVAL, "y.npy has 1 labels", NULL);
+    config.unlabelled = true;
+    dataset_close(data_open(&config, described));
+    dataset_close(described);
+    dataset_close(train);
+}
+
 static void test_label_faults(void **state)
 {
     (void)state;
@@ -554,6 +574,7 @@ int main(void)
         cmocka_unit_test_setup(test_sequences, reset),
         cmocka_unit_test_setup(test_lengths, reset),
         cmocka_unit_test_setup(test_values, reset),
+        cmocka_unit_test_setup(test_labels_of_another_width, reset),
         cmocka_unit_test_setup(test_label_faults, reset),
         cmocka_unit_test_setup(test_faults, reset),
         cmocka_unit_test_setup(test_sample_weights, reset),

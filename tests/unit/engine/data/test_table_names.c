@@ -109,12 +109,41 @@ static void a_name_that_repeats_in_another_table_alone_is_refused_if_it_is_used(
     dataset_close(train);
 }
 
+static void columns_may_be_called_first_and_last(void **state)
+{
+    const char *names[] = {"last", "first"};
+    struct dataset *dataset;
+
+    (void)state;
+    table_file.config.csv.label_column = "last";
+    REFUSE_BESIDE(NULL, "a,last,volume\n1,2,0\n3,5,1\n", "the column 1 is called \"last\"",
+                  "label_column takes for the last one (2)");
+    table_file.config.csv.label_column = "first";
+    REFUSE_BESIDE(NULL, "a,first,volume\n1,2,0\n3,5,1\n", "the column 1 is called \"first\"");
+    table_file.config.csv.label_column = NULL; /* the last one, if nobody says another */
+    dataset = table_file_open("a,last,volume\n1,2,0\n3,5,1\n", NULL);
+    assert_string_equal(dataset->target_name, "volume");
+    dataset_close(dataset);
+    table_file.config.csv.label_column = "last";
+    dataset = table_file_open("first,b,last\n1,2,0\n3,5,1\n", NULL);
+    check_names(dataset, "first b");
+    dataset_close(dataset);
+    /* of lists, which have no such words */
+    table_file.config.csv.label_column = "y";
+    table_file.config.table.ignored = names;
+    table_file.config.table.ignored_count = 2;
+    dataset = table_file_open("a,last,first,b,y\n1,2,0,1,0\n3,5,1,4,1\n", NULL);
+    check_names(dataset, "a b");
+    dataset_close(dataset);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(columns_without_a_name_are_left_out_where_they_are_empty, reset),
         cmocka_unit_test_setup(columns_without_a_name_are_used, reset),
         cmocka_unit_test_setup(names_may_repeat, reset),
+        cmocka_unit_test_setup(columns_may_be_called_first_and_last, reset),
         cmocka_unit_test_setup(a_name_that_repeats_in_another_table_alone_is_refused_if_it_is_used,
                                reset),
     };

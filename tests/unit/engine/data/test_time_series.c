@@ -103,25 +103,55 @@ static void test_columns_and_strides(void **state)
     dataset_close(dataset);
 }
 
-/* Columns that nobody names are found in the test set by the names of the training set. */
+/* Columns that nobody names are found in the test set by the names of the training set, also where
+ * a checkpoint tells these. */
 static void test_columns_in_another_order(void **state)
 {
     float sample[6], targets[2], same[6], same_targets[2];
     struct dataset *train = open_text("when,a,b\nx,0,1\nx,2,3\nx,4,5\nx,6,7\nx,8,9\nx,10,11\n");
+    struct dataset *described = data_describe(train);
     const char *text = "b,when,more,a\n1,x,7,0\n3,x,7,2\n5,x,7,4\n7,x,7,6\n9,x,7,8\n11,x,7,10\n";
-    struct dataset *test;
 
     (void)state;
     path = data_file_write_text("other.csv", text);
-    test = data_open(&config, train);
     gather(train, 1, sample, targets);
-    gather(test, 1, same, same_targets);
-    assert_memory_equal(sample, same, sizeof sample);
-    assert_memory_equal(targets, same_targets, sizeof targets);
-    dataset_close(test);
+    for (int i = 0; i < 2; i++) {
+        struct dataset *test = data_open(&config, i ? described : train);
+
+        gather(test, 1, same, same_targets);
+        assert_memory_equal(sample, same, sizeof sample);
+        assert_memory_equal(targets, same_targets, sizeof targets);
+        dataset_close(test);
+    }
+    dataset_close(described);
     path = data_file_write_text("other.csv", "b,c\n1,2\n3,4\n5,6\n7,8\n9,10\n11,12\n");
     data_expect_refusal(&config, train, -EINVAL, "no column named \"a\"", (const char *)NULL);
     dataset_close(train);
+}
+
+/* "last" is the name of a column before it is the last one. */
+static void test_column_called_last(void **state)
+{
+    const char *names[] = {"last"};
+    float sample[6], found[2];
+    struct dataset *dataset, *described, *test;
+    const char *other = "volume,last\n9,0\n9,2\n9,4\n9,6\n9,8\n9,10\n";
+
+    (void)state;
+    config.series.targets = names;
+    config.series.target_count = 1;
+    dataset = open_text("last,volume\n0,9\n2,9\n4,9\n6,9\n8,9\n10,9\n");
+    gather(dataset, 0, sample, found);
+    assert_memory_equal(found, ((float[]){6, 8}), sizeof found);
+    described = data_describe(dataset);
+    path = data_file_write_text("other.csv", other);
+    test = data_open(&config, described);
+    gather(test, 0, sample, found);
+    assert_memory_equal(sample, ((float[]){0, 9, 2, 9, 4, 9}), sizeof sample);
+    assert_memory_equal(found, ((float[]){6, 8}), sizeof found);
+    dataset_close(test);
+    dataset_close(described);
+    dataset_close(dataset);
 }
 
 /* Columns of text are left out of the features; a column of numbers is not, because of its first
@@ -451,6 +481,7 @@ int main(void)
         cmocka_unit_test_setup(test_windows, reset),
         cmocka_unit_test_setup(test_columns_and_strides, reset),
         cmocka_unit_test_setup(test_columns_in_another_order, reset),
+        cmocka_unit_test_setup(test_column_called_last, reset),
         cmocka_unit_test_setup(test_first_row, reset),
         cmocka_unit_test_setup(test_newest_first, reset),
         cmocka_unit_test_setup(test_split_without_leak, reset),
