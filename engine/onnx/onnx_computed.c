@@ -262,11 +262,13 @@ static int scatter(struct onnx_import *import)
 /* Keeps one side of a matrix's diagonal: the others are times 0. */
 static int triangle(struct onnx_import *import)
 {
-    int64_t diagonal = onnx_has_input(import, 1) ? onnx_integer(onnx_input(import, 1), 0) : 0;
     bool upper = onnx_attribute_int(import, "upper", 1);
     struct onnx_value value, keeps;
+    int64_t diagonal = 0;
     void *kept;
 
+    if (onnx_has_input(import, 1) && onnx_integers(import, "k", 1, &diagonal, 1) < 0)
+        return import->error.code;
     if (!onnx_input_replace(import, 0))
         return import->error.code;
     value = import->replaced[0];

@@ -155,13 +155,19 @@ static const struct onnx_value *place_of(const struct onnx_value *value, int64_t
     return value;
 }
 
+/* A damaged file gives nothing, or a tensor of samples, where one number is wanted. */
+static bool has_numbers(const struct onnx_value *value)
+{
+    return value->kind == ONNX_CONSTANT && onnx_value_elements(value) > 0;
+}
+
 double onnx_number(const struct onnx_value *value, int64_t index)
 {
     int64_t place;
     const struct onnx_value *part;
 
-    if (onnx_value_elements(value) < 1)
-        return 0; /* a damaged file gives nothing where one number is wanted */
+    if (!has_numbers(value))
+        return 0;
     part = place_of(value, index, &place);
     return onnx_store_number(part->store, place);
 }
@@ -171,8 +177,8 @@ int64_t onnx_integer(const struct onnx_value *value, int64_t index)
     int64_t place;
     const struct onnx_value *part;
 
-    if (onnx_value_elements(value) < 1)
-        return 0; /* a damaged file gives nothing where one number is wanted */
+    if (!has_numbers(value))
+        return 0;
     part = place_of(value, index, &place);
     if (!onnx_type_is_float(part->store->type))
         return store_integer(part->store, place);

@@ -136,7 +136,7 @@ struct onnx_value onnx_constant_of(const struct onnx_initializer *initializer);
 int64_t onnx_value_elements(const struct onnx_value *value);
 /* A value that is alone, without the batch: for its shape. */
 struct onnx_value onnx_without_batch(const struct onnx_value *value);
-/* Number `index` in row-major order, converted. */
+/* Number `index` in row-major order, converted; 0 if the value has no numbers. */
 double onnx_number(const struct onnx_value *value, int64_t index);
 int64_t onnx_integer(const struct onnx_value *value, int64_t index);
 /* The number of `store` at `place`. */

@@ -133,6 +133,21 @@ static void a_bias_with_more_axes_stays_a_sum(void **state)
     made_refuse(&made, "the batch would be its features");
 }
 
+static void a_diagonal_of_samples_is_refused(void **state)
+{
+    static const int64_t two = 2, matrix[] = {2, 2};
+    static const float weights[4] = {1};
+    struct made_model made;
+
+    (void)state;
+    made_begin(&made, 1, &two);
+    made_floats(&made, "w", 2, matrix, weights, 4);
+    made_node(&made, "Softmax", "s", "w", NULL);
+    made_node(&made, "Trilu", "t", "s", "s", NULL);
+    made_node(&made, "MatMul", "y", "x", "t", NULL);
+    made_refuse(&made, "k depends on the samples");
+}
+
 /* A view of a parameter that was turned in part would end beyond its numbers. */
 static void an_input_too_many_is_refused(void **state)
 {
@@ -416,6 +431,7 @@ int main(int argument_count, char **arguments)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(outputs_that_are_left_out_are_no_crash),
+        cmocka_unit_test(a_diagonal_of_samples_is_refused),
         cmocka_unit_test(an_input_too_many_is_refused),
         cmocka_unit_test(weights_of_endless_repeats_are_refused),
         cmocka_unit_test(strides_of_empty_weights_are_checked),
