@@ -5,23 +5,17 @@
 #include "base/cleanup.h"
 #include "engine/graph/forward.h"
 #include "engine/graph/weight_layout.h"
+#include "engine/onnx/onnx_piece.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* A strided view of a store's numbers; the store is the model's or lies in `own`. */
-struct piece {
-    struct onnx_store store;
-    int rank;
-    int64_t extent[ONNX_RANK_MAX], stride[ONNX_RANK_MAX], offset, count;
-};
-
 struct onnx_lent {
     struct initial_values values; /* first: graphs point to it */
     char name[GRAPH_NAME_MAX];
-    struct piece piece[ONNX_PARTS_MAX];
+    struct onnx_piece piece[ONNX_PARTS_MAX];
     int count;
     void *own;
     struct weight_layout *layout; /* NULL: the file's own */
@@ -46,77 +40,18 @@ void onnx_lent_release(struct onnx_model *model)
     }
 }
 
-/* ---- reading ---- */
-
-/* Where number `index` of the piece stands in the store. */
-static int64_t piece_place(const struct piece *piece, int64_t index)
-{
-    int64_t place = piece->offset;
-
-    for (int r = piece->rank - 1; r >= 0; r--) {
-        place += index % piece->extent[r] * piece->stride[r];
-        index /= piece->extent[r];
-    }
-    return place;
-}
-
-/* The first and the last place of the store at which it has a number. False: they cannot be
- * counted. */
-static bool piece_range(const struct piece *piece, int64_t *first, int64_t *last)
-{
-    int64_t reach;
-
-    *first = *last = piece->offset;
-    for (int r = 0; r < piece->rank; r++)
-        if (__builtin_mul_overflow(piece->extent[r] - 1, piece->stride[r], &reach) ||
-            __builtin_add_overflow(reach < 0 ? *first : *last, reach, reach < 0 ? first : last))
-            return false;
-    return true;
-}
-
-/* Whether all its numbers stand in the store. Views are worked out from what files say, so nothing
- * is read before this is known. */
-static bool piece_is_within(const struct piece *piece)
-{
-    int64_t first, last;
-
-    return piece_range(piece, &first, &last) && first >= 0 && last < piece->store.count;
-}
-
-/* Reads `count` numbers of a piece from its number `first` on. */
-static void piece_read(const struct piece *piece, int64_t first, int64_t count, float *to)
-{
-    int64_t at[ONNX_RANK_MAX], place = piece->offset, rest = first;
-
-    for (int r = piece->rank - 1; r >= 0; r--) {
-        at[r] = rest % piece->extent[r];
-        rest /= piece->extent[r];
-        place += at[r] * piece->stride[r];
-    }
-    for (int64_t i = 0; i < count; i++) {
-        to[i] = (float)onnx_store_number(&piece->store, place);
-        for (int r = piece->rank - 1; r >= 0; r--) {
-            place += piece->stride[r];
-            if (++at[r] < piece->extent[r])
-                break;
-            place -= at[r] * piece->stride[r];
-            at[r] = 0;
-        }
-    }
-}
-
 static void lent_read(const struct initial_values *values, int64_t first, int64_t end, float *to)
 {
     const struct onnx_lent *lent = (const struct onnx_lent *)values;
     int64_t begin = 0;
 
     for (int i = 0; i < lent->count; i++) {
-        const struct piece *piece = &lent->piece[i];
+        const struct onnx_piece *piece = &lent->piece[i];
         int64_t from = first > begin ? first : begin;
         int64_t until = end < begin + piece->count ? end : begin + piece->count;
 
         if (from < until)
-            piece_read(piece, from - begin, until - from, to + (from - first));
+            onnx_piece_read(piece, from - begin, until - from, to + (from - first));
         begin += piece->count;
     }
 }
@@ -127,49 +62,16 @@ static bool pieces_equal(const struct onnx_lent *a, const struct onnx_lent *b)
 {
     bool equal = a->count == b->count;
 
-    for (int i = 0; equal && i < a->count; i++) {
-        const struct piece *x = &a->piece[i], *y = &b->piece[i];
-        size_t bytes = (size_t)x->rank * sizeof *x->extent;
-
-        equal = x->rank == y->rank && x->offset == y->offset && x->store.name == y->store.name &&
-                memcmp(x->extent, y->extent, bytes) == 0 &&
-                memcmp(x->stride, y->stride, bytes) == 0;
-    }
+    for (int i = 0; equal && i < a->count; i++)
+        equal = onnx_piece_equal(&a->piece[i], &b->piece[i]);
     return equal;
-}
-
-/* A view without axes of extent 1, and with those joined that lie one behind another. */
-static struct piece piece_of(const struct onnx_value *value)
-{
-    struct piece piece = {.store = *value->store, .offset = value->offset, .count = 1};
-
-    for (int r = 0; r < value->rank; r++) {
-        int last = piece.rank - 1;
-
-        piece.count *= value->extent[r];
-        if (value->extent[r] == 1)
-            continue;
-        if (last >= 0 && piece.stride[last] == value->stride[r] * value->extent[r]) {
-            piece.extent[last] *= value->extent[r];
-            piece.stride[last] = value->stride[r];
-            continue;
-        }
-        piece.extent[piece.rank] = value->extent[r];
-        piece.stride[piece.rank++] = value->stride[r];
-    }
-    return piece;
-}
-
-static bool is_run(const struct piece *piece)
-{
-    return piece->rank == 0 || (piece->rank == 1 && piece->stride[0] == 1);
 }
 
 /* Adds a piece; one that goes on where the last one ends becomes part of it. */
 static int lent_add(struct onnx_import *import, struct onnx_lent *lent,
                     const struct onnx_value *value)
 {
-    struct piece piece;
+    struct onnx_piece piece;
 
     for (int i = 0; i < value->part_count; i++)
         if (lent_add(import, lent, &value->parts[i]))
@@ -183,8 +85,8 @@ static int lent_add(struct onnx_import *import, struct onnx_lent *lent,
                          "it computes with the number of samples in a batch, which changes");
     if (onnx_is_picked(value))
         return onnx_fail(import, "its weights are numbers of a parameter in another order");
-    piece = piece_of(value);
-    if (!piece_is_within(&piece))
+    piece = onnx_piece_of(value);
+    if (!onnx_piece_is_within(&piece))
         return onnx_fail(import, "its weights end beyond the parameter that they are part of");
     for (int r = 0; r < piece.rank; r++) {
         if (piece.stride[r] != 0)
@@ -197,11 +99,11 @@ static int lent_add(struct onnx_import *import, struct onnx_lent *lent,
         piece.store.name = NULL; /* a computed constant: it has more numbers than the file */
     }
     if (lent->count) {
-        struct piece *last = &lent->piece[lent->count - 1];
+        struct onnx_piece *last = &lent->piece[lent->count - 1];
 
-        if (is_run(last) && is_run(&piece) && last->store.data == piece.store.data &&
-            last->store.count == piece.store.count && last->store.type == piece.store.type &&
-            last->offset + last->count == piece.offset) {
+        if (onnx_piece_is_run(last) && onnx_piece_is_run(&piece) &&
+            last->store.data == piece.store.data && last->store.count == piece.store.count &&
+            last->store.type == piece.store.type && last->offset + last->count == piece.offset) {
             last->count += piece.count;
             last->extent[0] = last->count;
             last->stride[0] = last->rank = 1;
@@ -226,7 +128,7 @@ static const char *whole_of(const struct onnx_lent *lent, bool *in_order)
         if (lent->piece[i].store.data != store->data)
             return NULL;
     }
-    *in_order = count == store->count && lent->count == 1 && is_run(&lent->piece[0]);
+    *in_order = count == store->count && lent->count == 1 && onnx_piece_is_run(&lent->piece[0]);
     return count == store->count ? store->name : NULL;
 }
 
@@ -302,11 +204,11 @@ static int lent_own(struct onnx_import *import, struct onnx_lent *lent, int64_t 
     lent->values.computed = true;
     lent->count = 1;
     lent->piece[0] =
-        (struct piece){.store = {.type = ONNX_FLOAT, .data = lent->own, .count = count},
-                       .rank = 1,
-                       .extent = {count},
-                       .stride = {1},
-                       .count = count};
+        (struct onnx_piece){.store = {.type = ONNX_FLOAT, .data = lent->own, .count = count},
+                            .rank = 1,
+                            .extent = {count},
+                            .stride = {1},
+                            .count = count};
     return 0;
 }
 
@@ -321,7 +223,7 @@ static int lent_lay_out(struct onnx_import *import, struct onnx_lent *lent)
     if (!layout)
         return error_no_memory(&import->error, "the model's weights");
     for (; layout->count < lent->count; layout->count++) {
-        const struct piece *piece = &lent->piece[layout->count];
+        const struct onnx_piece *piece = &lent->piece[layout->count];
         struct weight_piece *noted = &layout->piece[layout->count];
         const struct onnx_initializer *given = initializer_find(import->model, piece->store.name);
 
@@ -342,36 +244,11 @@ static int lent_lay_out(struct onnx_import *import, struct onnx_lent *lent)
     return 0;
 }
 
-/* Whether both read a number of the same parameter. Without memory to tell, it counts as one. */
-static bool pieces_overlap(const struct piece *a, const struct piece *b)
-{
-    /* two parameters of different sizes may lie at one place of a file */
-    int64_t count = a->store.count > b->store.count ? a->store.count : b->store.count;
-    int64_t first[2], last[2];
-    bool overlap = false, *read;
-
-    if (a->store.data != b->store.data || !a->store.trains)
-        return false;
-    /* a model may have thousands of parts of one parameter, one behind another */
-    if (piece_range(a, &first[0], &last[0]) && piece_range(b, &first[1], &last[1]) &&
-        (last[0] < first[1] || last[1] < first[0]))
-        return false;
-    read = calloc((size_t)count, sizeof *read);
-    if (!read)
-        return true;
-    for (int64_t i = 0; i < a->count; i++)
-        read[piece_place(a, i)] = true;
-    for (int64_t i = 0; i < b->count && !overlap; i++)
-        overlap = read[piece_place(b, i)];
-    free(read);
-    return overlap;
-}
-
 static bool lent_overlap(const struct onnx_lent *a, const struct onnx_lent *b)
 {
     for (int i = 0; i < a->count; i++)
         for (int k = 0; k < b->count; k++)
-            if (pieces_overlap(&a->piece[i], &b->piece[k]))
+            if (onnx_pieces_overlap(&a->piece[i], &b->piece[k]))
                 return true;
     return false;
 }
@@ -445,13 +322,13 @@ static bool lent_invert(const struct onnx_lent *lent, const struct onnx_store *s
     for (int64_t i = 0; i < store->count; i++)
         places[i] = -1;
     for (int i = 0; i < lent->count; i++) {
-        const struct piece *piece = &lent->piece[i];
+        const struct onnx_piece *piece = &lent->piece[i];
 
         if (lent->own || lent->rest || piece->store.data != store->data ||
             piece->store.count != store->count)
             return false;
         for (int64_t k = 0; k < piece->count; k++) {
-            int64_t *place = &places[piece_place(piece, k)];
+            int64_t *place = &places[onnx_piece_place(piece, k)];
 
             if (*place >= 0)
                 return false;
@@ -584,7 +461,7 @@ static bool numbers_mark(const struct onnx_model *model, const struct onnx_initi
 
     for (const struct onnx_lent *lent = model->lent; lent; lent = lent->next)
         for (int i = 0; i < lent->count; i++) {
-            const struct piece *piece = &lent->piece[i];
+            const struct onnx_piece *piece = &lent->piece[i];
 
             if (lent->own || lent->rest || piece->store.data != given->store.data)
                 continue;
@@ -592,8 +469,8 @@ static bool numbers_mark(const struct onnx_model *model, const struct onnx_initi
                 return false;
             /* another parameter may lie at the same place of a file and have more numbers */
             for (int64_t k = 0; k < piece->count; k++)
-                if (piece_place(piece, k) < given->store.count)
-                    read[piece_place(piece, k)] = true;
+                if (onnx_piece_place(piece, k) < given->store.count)
+                    read[onnx_piece_place(piece, k)] = true;
             any = true;
         }
     return any;
