@@ -25,6 +25,7 @@ struct layers {
     enum recurrent_cell cell;
     bool reverse;
     enum batch_kind kind;
+    bool evaluates; /* without gradients: gates are not kept */
 };
 
 struct results {
@@ -53,16 +54,16 @@ static void build(struct graph *graph, const struct layers *layers, enum tensor_
 {
     struct error error = {0};
 
-    graph_init(graph, BATCH, true);
+    graph_init(graph, BATCH, !layers->evaluates);
     graph->streams += layers->kind == BATCH_CARRIED ? 3 : 0;
-    graph->wants_input_gradient = true;
+    graph->wants_input_gradient = !layers->evaluates;
     graph_mse(graph, append_layers(graph, layers));
     for (int32_t i = 0; i < graph->tensor_count; i++)
         if (graph->tensors[i].role == TENSOR_STATE)
             graph->tensors[i].initializer =
                 (struct initializer){.kind = INITIALIZER_UNIFORM, .bound = 1};
-    if (graph_differentiate(graph, &error) || graph_lower_precision(graph, type, &error) ||
-        graph_finish(graph, &error))
+    if ((!layers->evaluates && graph_differentiate(graph, &error)) ||
+        graph_lower_precision(graph, type, &error) || graph_finish(graph, &error))
         fail_msg("%s", error.text);
 }
 
@@ -107,11 +108,15 @@ static struct results run(const struct layers *layers, enum tensor_type type, in
     test_session_input(&session, graph.target, target);
     if (layers->kind == BATCH_LENGTHS)
         test_session_input(&session, graph.lengths, lengths);
-    test_session_run(&session, PROGRAM_FORWARD | PROGRAM_BACKWARD, &gradients_scalars);
+    test_session_run(&session,
+                     layers->evaluates ? PROGRAM_FORWARD : PROGRAM_FORWARD | PROGRAM_BACKWARD,
+                     &gradients_scalars);
     results.outputs = graph_shape_elements(&graph.tensors[graph.output].shape);
     results.output = gradients_allocate(results.outputs);
     test_session_read(&session, graph.output, results.output);
-    read_gradients(&session, &graph, &results);
+    results.gradients = NULL;
+    if (!layers->evaluates)
+        read_gradients(&session, &graph, &results);
     test_session_close(&session);
     graph_release(&graph);
     free(samples);
@@ -145,12 +150,16 @@ static void check(const struct layers *layers)
     struct results expected = run(layers, TENSOR_FLOAT32, 1);
     struct results alone = run(layers, TENSOR_BFLOAT16, 1);
     struct results shared = run(layers, TENSOR_BFLOAT16, 3);
+    struct layers without_gates = {layers->cell, layers->reverse, layers->kind, .evaluates = true};
+    struct results evaluated = run(&without_gates, TENSOR_BFLOAT16, 1);
 
     assert_int_equal(alone.outputs, expected.outputs);
     assert_int_equal(alone.gradient_count, expected.gradient_count);
     expect_near(alone.output, expected.output, expected.outputs);
     expect_near(alone.gradients, expected.gradients, expected.gradient_count);
     assert_memory_equal(shared.output, alone.output, (size_t)alone.outputs * sizeof(float));
+    expect_near(evaluated.output, expected.output, expected.outputs);
+    results_free(&evaluated);
     results_free(&expected);
     results_free(&alone);
     results_free(&shared);
@@ -160,14 +169,14 @@ static void lstm_is_near_to_float32(void **state)
 {
     (void)state;
     for (int i = 0; i < 2 * BATCH_KINDS; i++)
-        check(&(struct layers){RECURRENT_LSTM, i & 1, (enum batch_kind)(i / 2)});
+        check(&(struct layers){RECURRENT_LSTM, i & 1, (enum batch_kind)(i / 2), false});
 }
 
 static void gru_is_near_to_float32(void **state)
 {
     (void)state;
     for (int i = 0; i < 2 * BATCH_KINDS; i++)
-        check(&(struct layers){RECURRENT_GRU, i & 1, (enum batch_kind)(i / 2)});
+        check(&(struct layers){RECURRENT_GRU, i & 1, (enum batch_kind)(i / 2), false});
 }
 
 int main(void)
