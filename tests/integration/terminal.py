@@ -12,6 +12,9 @@ import termios
 import time
 
 LIMIT_SECONDS = 20
+# For programs on terminals: one that closes sends SIGCONT behind SIGHUP, which undoes the stop that LeakSanitizer waits for at the
+# end of the program. It would wait for ever, on a processor of its own.
+WITHOUT_LEAKS = {"ASAN_OPTIONS": "detect_leaks=0"}
 SEQUENCE = re.compile(r"\x1b\[(\d*)([A-Za-z])|\x1b\[[\d;]*m|\x1b\[\?(\d+)([hl])")
 
 
@@ -107,7 +110,7 @@ class Terminal:
 
         self.process = subprocess.Popen(
             arguments, stdin=slave, stdout=slave, stderr=slave, start_new_session=True, preexec_fn=adopt,
-            env={**os.environ, "TERM": "xterm", "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8", **environment})
+            env={**os.environ, **WITHOUT_LEAKS, "TERM": "xterm", "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8", **environment})
         os.close(slave)
 
     def set_size(self, columns):

@@ -15,6 +15,7 @@ import subprocess
 import time
 
 import traind
+from terminal import WITHOUT_LEAKS
 
 SCREENS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "screens")
 LIMIT_SECONDS = traind.PATIENCE
@@ -95,7 +96,8 @@ class Tmux:
 
     def run(self, *arguments, check=True):
         process = subprocess.run(["tmux", "-S", self.socket, "-f", self.config, *arguments], capture_output=True, text=True,
-                                 timeout=60, check=False, env={**os.environ, "LC_ALL": "C.UTF-8", "LANG": "C.UTF-8"})
+                                 timeout=60, check=False,
+                                 env={**os.environ, **WITHOUT_LEAKS, "LC_ALL": "C.UTF-8", "LANG": "C.UTF-8"})
         assert process.returncode == 0 or not check, f"tmux {arguments}: {process.stderr}"
         return process.stdout
 
