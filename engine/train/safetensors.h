@@ -24,7 +24,7 @@ enum safetensors_type {
     SAFETENSORS_FLOAT64,  /* "F64" */
     SAFETENSORS_FLOAT16,  /* "F16" */
     SAFETENSORS_BFLOAT16, /* "BF16" */
-    /* of which no weights are made, such as masks that stand beside them */
+    /* Types that no weights are made of. Masks that stand beside them have these. */
     SAFETENSORS_BOOL,        /* "BOOL" */
     SAFETENSORS_INT16,       /* "I16" */
     SAFETENSORS_UINT16,      /* "U16" */

@@ -38,9 +38,10 @@ struct recurrent_state {
 };
 
 /* With fewer units float32 is faster, because sums in bfloat16 go through memory and factors are
- * rounded. Steps of LSTM and GRU in float32 took 0.64 to 0.97 times as long as in bfloat16 with 16
- * and 32 units, 0.71 to 1.14 times with 48, 0.97 to 1.31 times with 64 and 1.11 to 1.57 times with
- * 128: 1 to 64 samples, one thread of a Xeon with AMX. */
+ * rounded. Steps of LSTM and GRU were measured with 1 to 64 samples, on one thread of a Xeon with
+ * AMX. The time in float32 divided by that in bfloat16: 0.64 to 0.97 with 16 and 32 units, 0.71 to
+ * 1.14 with 48, 0.97 to 1.31 with 64, 1.11 to 1.57 with 128. A measurement for each model would be
+ * no choice here, because a resumed run must have the same bits. */
 enum { BFLOAT16_UNITS_MIN = 64 };
 
 bool recurrent_uses_bfloat16(const struct backend_program *program, int64_t units)

@@ -108,9 +108,9 @@ struct recurrent_input {
     KERNEL(void, recurrent_pack,                                                                   \
            (const float *weights, int64_t gates, int64_t hidden, bool backward, int64_t first,     \
             int64_t end, float *packed))                                                           \
-    /* The same for AMX: [panel][two of the depth][vector of units][unit][2], rounded. A vector has \
-     * AMX_LANES units: forward those of a gate, of which a panel has one vector, backward those    \
-     * of one of the panel's vectors */                                                            \
+    /* The same for AMX, rounded: [panel][two of the depth][vector of units][unit][2]. A vector has\
+     * AMX_LANES units. Forward a panel has one vector for each gate. Backward it has              \
+     * RECURRENT_BACKWARD_VECTORS vectors. */                                                      \
     KERNEL(void, recurrent_pack_bfloat16,                                                          \
            (const float *weights, int64_t gates, int64_t hidden, bool backward, int64_t first,     \
             int64_t end, uint16_t *packed))                                                        \

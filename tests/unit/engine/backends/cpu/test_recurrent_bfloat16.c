@@ -1,6 +1,7 @@
-/* test_recurrent_bfloat16.c: recurrent layers in bfloat16, whose products of state, input and
- * weights' gradients have kernels of their own on processors with AMX: near to float32, and the
- * same bits for any division among threads. Elsewhere float32's kernels are compared. */
+/* test_recurrent_bfloat16.c: recurrent layers in bfloat16. On processors with AMX their products of
+ * state, input and weights' gradients have kernels of their own. Results are near to those of
+ * float32, and the output has the same bits for any division among threads. Elsewhere float32's
+ * kernels are compared. */
 #include "engine/graph/forward.h"
 #include "tests/support/finite_differences.h"
 #include "tests/support/session.h"
