@@ -35,6 +35,7 @@ static const char *write_example(const char *name, char *digest, uint64_t *bytes
     struct safetensors_writer *writer;
     struct error error = {0};
 
+    unlink(path); /* of an earlier run in the same folder */
     if (safetensors_writer_open(path, metadata, 2, tensors, 5, &writer, &error) < 0)
         fail_msg("%s", error.text);
     assert_int_equal(tensors[1].bytes, sizeof weight);
