@@ -10,7 +10,9 @@
  *                                WORD: broken, ended, die, wait, or the id of a process
  *
  * and each such call (for that process) fails with this number. `remap` is a restore to other GPUs.
- * After a failure with `broken` the process is `failed`, after one with `ended` it has no file any
+ * A file `gpus` has the UUIDs of all GPUs of the machine, one a line: a restore to other GPUs has to
+ * name each of them once as the old one and once as the new one. If there is a file `asks`, it has to
+ * name as many GPUs as stands there, and no others. After a failure with `broken` the process is `failed`, after one with `ended` it has no file any
  * more. With `die` the caller is killed; with `wait` it waits until there is a file `go`. Every
  * call is a line of the file `calls`. */
 #include "worker/suspend/cuda_driver.h"
@@ -174,6 +176,73 @@ int cuInit(unsigned int flags)
     return flags == 0 ? failure_of("init", 0, &broken) : CUDA_RESULT_INVALID_VALUE;
 }
 
+static bool uuid_read(const char *text, struct cuda_uuid *uuid)
+{
+    int count = 0, length;
+
+    for (text += 4; count < 16 && sscanf(text, "%2hhx%n", &uuid->bytes[count], &length) == 1;
+         count++)
+        text += length + (text[length] == '-');
+    return count == 16;
+}
+
+int cuDeviceGet(int *device, int number)
+{
+    *device = number;
+    return CUDA_RESULT_SUCCESS;
+}
+
+int cuDeviceGetUuid(struct cuda_uuid *uuid, int device)
+{
+    FILE *file = file_open("gpus", "re");
+    char line[UUID_SIZE];
+    int result = CUDA_RESULT_INVALID_VALUE;
+
+    for (int i = 0; file && fscanf(file, "%95s", line) == 1; i++)
+        if (i == device)
+            result = uuid_read(line, uuid) ? CUDA_RESULT_SUCCESS : result;
+    if (file)
+        fclose(file);
+    return result;
+}
+
+int cuDeviceGetCount(int *count)
+{
+    struct cuda_uuid uuid;
+
+    for (*count = 0; cuDeviceGetUuid(&uuid, *count) == CUDA_RESULT_SUCCESS;)
+        (*count)++;
+    return CUDA_RESULT_SUCCESS;
+}
+
+/* Whether the pairs name each GPU of the machine once on both sides. */
+static bool names_all(const struct cuda_restore_arguments *arguments)
+{
+    FILE *file = file_open("asks", "re");
+    unsigned int asked;
+    int count;
+
+    if (file) {
+        count = fscanf(file, "%u", &asked);
+        fclose(file);
+        return count == 1 && arguments->pair_count == asked;
+    }
+    cuDeviceGetCount(&count);
+    for (int i = 0; i < count; i++) {
+        unsigned int before = 0, after = 0;
+        struct cuda_uuid gpu;
+
+        cuDeviceGetUuid(&gpu, i);
+        for (unsigned int k = 0; k < arguments->pair_count; k++) {
+            before += memcmp(&arguments->pairs[k].before, &gpu, sizeof gpu) == 0;
+            after += memcmp(&arguments->pairs[k].after, &gpu, sizeof gpu) == 0;
+        }
+        if (before != 1 || after != 1)
+            return false;
+    }
+    return true;
+}
+
 int cuGetErrorString(int result, const char **text)
 {
     *text = result == CUDA_RESULT_OUT_OF_MEMORY      ? "out of memory"
@@ -224,13 +293,14 @@ int cuCheckpointProcessRestore(int pid, struct cuda_restore_arguments *arguments
 
     if (!process_read(pid, &process))
         return CUDA_RESULT_INVALID_VALUE;
-    for (unsigned int i = 0; i < arguments->pair_count; i++) {
+    for (unsigned int i = 0; i < arguments->pair_count && !gpu; i++) {
         uuid_print(&arguments->pairs[i].before, before);
         uuid_print(&arguments->pairs[i].after, after);
         if (strcmp(before, process.gpu) == 0)
             gpu = after;
     }
-    if (arguments->pair_count && !gpu) /* "it must contain every checkpointed GPU" */
+    if (arguments->pair_count &&
+        (!gpu || !names_all(arguments))) /* "it must contain every checkpointed GPU" */
         return CUDA_RESULT_INVALID_VALUE;
     return change(pid, arguments->pair_count ? "remap" : "restore", CUDA_PROCESS_CHECKPOINTED,
                   CUDA_PROCESS_LOCKED, gpu);

@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -12,15 +13,19 @@ int cuda_driver_load(const char *library, struct cuda_driver *driver, struct err
     const struct {
         const char *name;
         void *place;
+        bool optional;
     } functions[] = {
-        {"cuInit", &driver->init},
-        {"cuGetErrorString", &driver->error_string},
-        {"cuCheckpointProcessGetRestoreThreadId", &driver->restore_thread},
-        {"cuCheckpointProcessGetState", &driver->state},
-        {"cuCheckpointProcessLock", &driver->lock},
-        {"cuCheckpointProcessCheckpoint", &driver->checkpoint},
-        {"cuCheckpointProcessRestore", &driver->restore},
-        {"cuCheckpointProcessUnlock", &driver->unlock},
+        {"cuInit", &driver->init, false},
+        {"cuDeviceGetCount", &driver->device_count, true},
+        {"cuDeviceGet", &driver->device, true},
+        {"cuDeviceGetUuid", &driver->device_uuid, true},
+        {"cuGetErrorString", &driver->error_string, false},
+        {"cuCheckpointProcessGetRestoreThreadId", &driver->restore_thread, false},
+        {"cuCheckpointProcessGetState", &driver->state, false},
+        {"cuCheckpointProcessLock", &driver->lock, false},
+        {"cuCheckpointProcessCheckpoint", &driver->checkpoint, false},
+        {"cuCheckpointProcessRestore", &driver->restore, false},
+        {"cuCheckpointProcessUnlock", &driver->unlock, false},
     };
 
     if (!handle)
@@ -29,7 +34,7 @@ int cuda_driver_load(const char *library, struct cuda_driver *driver, struct err
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
         void *function = dlsym(handle, functions[i].name);
 
-        if (!function) {
+        if (!function && !functions[i].optional) {
             dlclose(handle);
             return error_set(error, -ERROR_UNSUPPORTED,
                              "NVIDIA's driver lacks %s: programs are suspended by drivers from 570 "

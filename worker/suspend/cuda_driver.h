@@ -52,6 +52,9 @@ struct cuda_restore_arguments {
 
 struct cuda_driver {
     int (*init)(unsigned int flags);
+    int (*device_count)(int *count); /* these three are NULL in a driver that lacks them */
+    int (*device)(int *device, int number);
+    int (*device_uuid)(struct cuda_uuid *uuid, int device);
     int (*error_string)(int result, const char **text);
     int (*restore_thread)(int pid, int *thread);
     int (*state)(int pid, int *state);

@@ -1,6 +1,8 @@
 /* suspend.c: see suspend.h. */
 #include "worker/suspend/suspend.h"
 
+#include "worker/suspend/gpu_pairs.h"
+
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -167,7 +169,8 @@ void suspend_processes(const struct cuda_driver *driver, const pid_t *pids, int 
 void suspend_resume(const struct cuda_driver *driver, const pid_t *pids, int count,
                     struct cuda_gpu_pair *pairs, int pair_count, struct suspend_report *report)
 {
-    int result;
+    struct cuda_gpu_pair all[GPU_PAIRS_MAX];
+    int result, all_count;
 
     *report = (struct suspend_report){.outcome = SUSPEND_DONE};
     for (int i = 0; i < count; i++)
@@ -180,7 +183,15 @@ void suspend_resume(const struct cuda_driver *driver, const pid_t *pids, int cou
     if (result != CUDA_RESULT_SUCCESS) {
         explain(driver, "restored, because the driver does not start", pids[0], result, report);
         report->outcome = SUSPEND_KEPT;
-    } else {
-        undo_all(driver, pids, count, pairs, pair_count, report);
+        return;
     }
+    memcpy(all, pairs, (size_t)pair_count * sizeof *pairs);
+    all_count = pair_count ? gpu_pairs_complete(driver, all, pair_count) : 0;
+    if (undo_all(driver, pids, count, all, all_count, report) || report->outcome != SUSPEND_KEPT ||
+        all_count == pair_count)
+        return;
+    /* a driver may count only the GPUs that the process sees */
+    report->outcome = SUSPEND_DONE;
+    report->message[0] = '\0';
+    undo_all(driver, pids, count, pairs, pair_count, report);
 }

@@ -4,6 +4,7 @@
  * the daemon nor the shim loads the driver. It prints one line of JSON. */
 #include "base/log.h"
 #include "proto/json.h"
+#include "worker/suspend/gpu_pairs.h"
 #include "worker/suspend/suspend.h"
 
 #include <errno.h>
@@ -11,8 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { PAIRS_MAX = 64 };
 
 static const char usage[] =
     "Usage: traind-suspend suspend LIBRARY TIMEOUT_MS PID...\n"
@@ -34,27 +33,6 @@ static int print_report(const struct suspend_report *report)
     return report->outcome == SUSPEND_DONE ? 0 : 1;
 }
 
-static int read_pairs(char *text, struct cuda_gpu_pair *pairs)
-{
-    char *state, *pair;
-    int count = 0;
-
-    if (strcmp(text, "-") == 0)
-        return 0;
-    for (pair = strtok_r(text, ",", &state); pair; pair = strtok_r(NULL, ",", &state)) {
-        char *after = strchr(pair, '=');
-
-        if (!after || count == PAIRS_MAX)
-            return -EINVAL;
-        *after++ = '\0';
-        if (cuda_uuid_parse(pair, &pairs[count].before) < 0 ||
-            cuda_uuid_parse(after, &pairs[count].after) < 0)
-            return -EINVAL;
-        count++;
-    }
-    return count;
-}
-
 static int read_pids(char *const *arguments, int count, pid_t *pids)
 {
     for (int i = 0; i < count; i++) {
@@ -71,7 +49,7 @@ static int read_pids(char *const *arguments, int count, pid_t *pids)
 int main(int argc, char **argv)
 {
     struct suspend_report report = {.outcome = SUSPEND_KEPT};
-    struct cuda_gpu_pair pairs[PAIRS_MAX];
+    struct cuda_gpu_pair pairs[GPU_PAIRS_MAX];
     bool resumes = argc > 1 && strcmp(argv[1], "resume") == 0;
     struct cuda_driver driver;
     struct error error;
@@ -82,11 +60,13 @@ int main(int argc, char **argv)
     pids = count > 0 ? calloc((size_t)count, sizeof *pids) : NULL;
     if (!pids || (!resumes && strcmp(argv[1], "suspend") != 0) ||
         read_pids(argv + 4, count, pids) < 0 ||
-        (resumes && (pair_count = read_pairs(argv[3], pairs)) < 0)) {
+        (resumes && (pair_count = gpu_pairs_parse(argv[3], pairs)) < 0)) {
         fputs(usage, stderr);
         free(pids);
         return 2;
     }
+    /* the driver is to list all GPUs, whatever the job is shown */
+    unsetenv("CUDA_VISIBLE_DEVICES");
     if (cuda_driver_load(argv[2], &driver, &error) < 0)
         snprintf(report.message, sizeof report.message, "%.500s", error.text);
     else if (resumes)
