@@ -290,10 +290,12 @@ cuda-package: all $(CUDA_PLUGIN) $(CUDA_TESTS)
 # ---- the Vulkan plugin -------------------------------------------------------------------------
 
 # Built by `make vulkan` where Vulkan's headers and glslc are, loaded at run time by traind-worker. Each .comp of shaders/ becomes
-# SPIR-V, which the plugin contains, once for float32 alone and once for numbers of 16 bits as well; shader_list.h numbers them.
+# SPIR-V, which the plugin contains, once for float32 alone and once for numbers of 16 bits as well; shader_list.h numbers them. Those
+# of VULKAN_MATRICES multiply cooperative matrices of float16 and of bfloat16, too.
 GLSLC ?= glslc
 VULKAN_PLUGIN := $(BUILD)/lib/traind-vulkan.so
 VULKAN_SHADERS := $(sort $(wildcard engine/backends/vulkan/shaders/*.comp))
+VULKAN_MATRICES := convolution convolution_weights product
 VULKAN_SPIRV := $(patsubst %.comp,$(BUILD)/vulkan/%.spv,$(VULKAN_SHADERS))
 VULKAN_LIST := $(BUILD)/vulkan/generated/engine/backends/vulkan/shader_list.h
 VULKAN_TABLE := $(BUILD)/vulkan/generated/engine/backends/vulkan/shader_table
@@ -311,6 +313,15 @@ $(BUILD)/vulkan/%.halves.spv: %.comp Makefile
 	@mkdir -p $(@D)
 	$(VULKAN_GLSLC) -DHALVES $< -o $@
 
+$(BUILD)/vulkan/%.matrices.spv: %.comp Makefile
+	@mkdir -p $(@D)
+	$(VULKAN_GLSLC) -DHALVES -DMATRICES $< -o $@
+$(BUILD)/vulkan/%.float16.spv: $(BUILD)/vulkan/%.matrices.spv build-aux/khr-matrices
+	build-aux/khr-matrices $< $@
+$(BUILD)/vulkan/%.bfloat16.spv: $(BUILD)/vulkan/%.matrices.spv build-aux/khr-matrices
+	build-aux/khr-matrices --bfloat16 $< $@
+VULKAN_MATRICES_SPIRV := $(foreach type,float16 bfloat16,$(patsubst %,$(BUILD)/vulkan/engine/backends/vulkan/shaders/%.$(type).spv,$(VULKAN_MATRICES)))
+
 VULKAN_NAMES := $(patsubst engine/backends/vulkan/shaders/%.comp,%,$(VULKAN_SHADERS))
 ifneq ($(VULKAN_NAMES),$(shell sed -n 's/^SHADER(\(.*\))$$/\1/p' $(VULKAN_LIST) 2>/dev/null | tr '\n' ' ' | sed 's/ $$//'))
 .PHONY: $(VULKAN_LIST)
@@ -318,9 +329,9 @@ endif
 $(VULKAN_LIST):
 	@mkdir -p $(@D)
 	printf 'SHADER(%s)\n' $(VULKAN_NAMES) > $@
-$(VULKAN_TABLE).o: build-aux/embed-shaders $(VULKAN_SPIRV) $(VULKAN_SPIRV:.spv=.halves.spv) $(VULKAN_LIST)
+$(VULKAN_TABLE).o: build-aux/embed-shaders $(VULKAN_SPIRV) $(VULKAN_SPIRV:.spv=.halves.spv) $(VULKAN_MATRICES_SPIRV) $(VULKAN_LIST)
 	@mkdir -p $(@D)
-	build-aux/embed-shaders $(VULKAN_SPIRV) > $(@:.o=.c)
+	build-aux/embed-shaders "$(VULKAN_MATRICES)" $(VULKAN_SPIRV) > $(@:.o=.c)
 	$(CC) $(ALL_CFLAGS) -I$(BUILD)/vulkan/generated -c $(@:.o=.c) -o $@
 $(patsubst %.c,$(BUILD)/vulkan/%.o,$(wildcard engine/backends/vulkan/*.c)): | $(VULKAN_LIST)
 

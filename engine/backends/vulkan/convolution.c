@@ -1,6 +1,7 @@
 /* convolution.c: convolutions of images and their gradients: products on tiles, whose operand is
  * never unfolded in memory, or sums by the definition where a group has few channels. */
 #include "engine/backends/vulkan/channels.h"
+#include "engine/backends/vulkan/matrices.h"
 #include "engine/backends/vulkan/operators.h"
 
 enum {
@@ -8,6 +9,8 @@ enum {
     WORKGROUP = SIDE * SIDE,
     TILE_MAX = 4 * SIDE,      /* side of a square tile */
     DEEP_SIDES_MAX = 96,      /* sides of a tile, added up, whose pieces fit twice as deep */
+    MATRICES_TILE_MAX = 128,  /* side of a tile of cooperative matrices */
+    MATRICES_DEPTH = 32,      /* of its pieces, if the sum is that long */
     TILES_WANTED = 128,       /* as many keep a large GPU busy */
     DIRECT_CHANNELS = 4,      /* at most so many channels of a group are done by the definition */
     DIRECT_SUM_CHANNELS = 64, /* of which an invocation adds up so many at most */
@@ -91,6 +94,22 @@ static struct tile choose_tile(int64_t m, int64_t n, int64_t products)
     return tile;
 }
 
+/* The same for cooperative matrices. An invocation loads pixels of one column alone, so a tile has
+ * at most as many columns as there are invocations. */
+static struct tile choose_matrix_tile(const struct vulkan_matrices *matrices, int64_t m, int64_t n,
+                                      int64_t k, int64_t products)
+{
+    const uint32_t most = (uint32_t)at_most(matrices_columns_max(matrices), MATRICES_TILE_MAX);
+    struct tile tile = {.m = tile_extent(m, MATRICES_TILE_MAX),
+                        .n = tile_extent(n, most),
+                        .k = k <= SIDE ? SIDE : MATRICES_DEPTH};
+
+    while (tile.n > TILE_MAX / 2 &&
+           products * divide_up(m, tile.m) * divide_up(n, tile.n) < TILES_WANTED)
+        tile.n /= 2;
+    return tile;
+}
+
 /* ---- the convolution, and its gradient by the data ---- */
 
 struct pass {
@@ -134,10 +153,13 @@ static int record_tiles(struct recorder *recorder, const struct pass *pass, stru
     const int64_t n =
         conv->samples * divide_up(extent[0], spacing[0]) * divide_up(extent[1], spacing[1]);
     const int64_t products = (int64_t)conv->groups * spacing[0] * spacing[1];
-    const struct tile tile = choose_tile(m, n, products);
-    const uint32_t depth = k <= 4 ? 4 : k <= 8 ? 8 : k <= SIDE ? SIDE : tile.k;
-    const struct launch launch = {
+    const struct vulkan_matrices *matrices = matrices_of(recorder, pass->source, pass->weight);
+    const struct tile tile =
+        matrices ? choose_matrix_tile(matrices, m, n, k, products) : choose_tile(m, n, products);
+    const uint32_t depth = matrices || k > SIDE ? tile.k : k <= 4 ? 4 : k <= 8 ? 8 : SIDE;
+    struct launch launch = {
         .shader = SHADER_convolution,
+        .matrices = matrices,
         .constants = {WORKGROUP, tile.m, tile.n, depth, pass->backward, pass->bias != 0},
         .constant_count = 6,
         .push = &push,
@@ -145,6 +167,8 @@ static int record_tiles(struct recorder *recorder, const struct pass *pass, stru
         .addresses = 4,
         .groups = {record_groups(n, tile.n), divide_up(m, tile.m), at_most(products, GRID_MAX)}};
 
+    if (matrices)
+        launch.constants[0] = matrices_divide(matrices, tile.m, tile.n, launch.waves);
     return record_launch(recorder, &launch, error);
 }
 
@@ -240,7 +264,13 @@ static int record_weights(struct recorder *recorder, const struct convolution *c
         struct convolution conv;
         uint32_t part, parts;
     } push = {x, dy, target, *conv, (uint32_t)plan->part, (uint32_t)plan->parts};
-    struct launch launch = {.push = &push, .push_bytes = sizeof push, .addresses = 3};
+    const int64_t row = (int64_t)conv->from_channels * conv->kernel[0] * conv->kernel[1];
+    const struct vulkan_matrices *matrices = plan->direct ? NULL : matrices_of(recorder, x, dy);
+    const struct tile tile =
+        matrices ? choose_matrix_tile(matrices, conv->to_channels, row, INT32_MAX, INT32_MAX)
+                 : plan->tile;
+    struct launch launch = {
+        .push = &push, .push_bytes = sizeof push, .addresses = 3, .matrices = matrices};
 
     if (plan->direct) {
         launch.shader = SHADER_convolution_weights_direct;
@@ -249,17 +279,17 @@ static int record_weights(struct recorder *recorder, const struct convolution *c
         launch.constant_count = 2;
         launch.groups[0] = record_groups(plan->weights * plan->parts, 1);
     } else {
-        const uint32_t constants[] = {WORKGROUP, plan->tile.m, plan->tile.n, plan->tile.k,
-                                      accumulate};
+        const uint32_t constants[] = {WORKGROUP, tile.m, tile.n, tile.k, accumulate};
 
         launch.shader = SHADER_convolution_weights;
         for (int i = 0; i < 5; i++)
             launch.constants[i] = constants[i];
         launch.constant_count = 5;
-        launch.groups[0] = divide_up(
-            (int64_t)conv->from_channels * conv->kernel[0] * conv->kernel[1], plan->tile.n);
-        launch.groups[1] = divide_up(conv->to_channels, plan->tile.m);
+        launch.groups[0] = divide_up(row, tile.n);
+        launch.groups[1] = divide_up(conv->to_channels, tile.m);
         launch.groups[2] = conv->groups * plan->parts;
+        if (matrices)
+            launch.constants[0] = matrices_divide(matrices, tile.m, tile.n, launch.waves);
     }
     return record_launch(recorder, &launch, error);
 }

@@ -1,5 +1,5 @@
 /* device.c: a device that a driver for Vulkan offers: opened, described, closed. */
-#include "engine/backends/vulkan/vulkan.h"
+#include "engine/backends/vulkan/matrices.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -40,7 +40,7 @@ static int choose_physical(struct backend_device *device, int index, struct erro
     return 0;
 }
 
-static bool has_extension(struct backend_device *device, const char *name)
+bool vulkan_device_has_extension(struct backend_device *device, const char *name)
 {
     VkExtensionProperties *extensions = calloc(EXTENSIONS_MAX, sizeof *extensions);
     uint32_t count = EXTENSIONS_MAX;
@@ -72,7 +72,7 @@ void vulkan_device_read(struct backend_device *device)
     device->properties = properties.properties;
     device->memory = memory.memoryProperties;
     device->allocation_max = limits.maxMemoryAllocationSize;
-    device->has_budget = has_extension(device, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
+    device->has_budget = vulkan_device_has_extension(device, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
 }
 
 /* Fails if the device lacks what every shader needs; finds what some need. */
@@ -130,22 +130,31 @@ static int create_device(struct backend_device *device, struct error *error)
                                            .queueFamilyIndex = device->queue_family,
                                            .queueCount = 1,
                                            .pQueuePriorities = &priority};
+    const bool matrices = matrices_are_used(device);
     VkPhysicalDeviceVulkan11Features storage = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES,
         .storageBuffer16BitAccess = device->stores_halves};
-    const VkPhysicalDeviceVulkan12Features features = {
+    VkPhysicalDeviceVulkan12Features features = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES,
         .pNext = &storage,
         .bufferDeviceAddress = VK_TRUE,
         .scalarBlockLayout = VK_TRUE,
-        .timelineSemaphore = VK_TRUE};
-    const char *const budget = VK_EXT_MEMORY_BUDGET_EXTENSION_NAME;
+        .timelineSemaphore = VK_TRUE,
+        .shaderFloat16 = matrices,
+        .vulkanMemoryModel = matrices};
+    const VkPhysicalDeviceFeatures core = {.shaderInt16 = matrices};
+    const char *extensions[1 + MATRICES_EXTENSIONS_MAX] = {VK_EXT_MEMORY_BUDGET_EXTENSION_NAME};
+    struct matrices_features for_matrices;
+    void *next = &features;
+    const uint32_t extension_count =
+        matrices_enable(device, &for_matrices, &next, extensions, device->has_budget);
     const VkDeviceCreateInfo info = {.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
-                                     .pNext = &features,
+                                     .pNext = next,
                                      .queueCreateInfoCount = 1,
                                      .pQueueCreateInfos = &queue,
-                                     .enabledExtensionCount = device->has_budget,
-                                     .ppEnabledExtensionNames = &budget};
+                                     .enabledExtensionCount = extension_count,
+                                     .ppEnabledExtensionNames = extensions,
+                                     .pEnabledFeatures = &core};
     VkResult result = device->library.CreateDevice(device->physical, &info, NULL, &device->device);
     int r;
 
@@ -238,8 +247,10 @@ int vulkan_device_open(const struct backend_device_config *config, struct backen
         vulkan_device_read(opened);
         r = check_features(opened, error);
     }
-    if (r == 0)
+    if (r == 0) {
+        matrices_find(opened);
         r = choose_queue(opened, error);
+    }
     if (r == 0)
         r = create_device(opened, error);
     if (r == 0)
@@ -362,9 +373,11 @@ void vulkan_device_describe(struct backend_device *device, struct backend_device
                                          .rounds_parameters = true};
     snprintf(info->name, sizeof info->name, "%s", device->name);
     snprintf(info->model, sizeof info->model, "%.127s", device->properties.deviceName);
-    snprintf(info->features, sizeof info->features, "%s vulkan-%u.%u%s", vulkan_device_type(device),
-             VK_API_VERSION_MAJOR(version), VK_API_VERSION_MINOR(version),
-             device->stores_halves ? " storage-16-bit" : "");
+    snprintf(info->features, sizeof info->features, "%s vulkan-%u.%u%s%s%s",
+             vulkan_device_type(device), VK_API_VERSION_MAJOR(version),
+             VK_API_VERSION_MINOR(version), device->stores_halves ? " storage-16-bit" : "",
+             device->matrices.float16.m ? " matrices-float16" : "",
+             device->matrices.bfloat16.m ? " matrices-bfloat16" : "");
     write_version(info->versions, sizeof info->versions, &device->driver);
 }
 

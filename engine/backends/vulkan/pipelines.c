@@ -4,11 +4,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+static enum vulkan_variant variant_of(const struct vulkan_pipeline *pipeline)
+{
+    const uint32_t types = pipeline->constants[CONSTANT_TYPES];
+
+    if (pipeline->constants[CONSTANT_MATRIX_M])
+        return types & TYPES_BFLOAT16 ? VARIANT_BFLOAT16_MATRICES : VARIANT_FLOAT16_MATRICES;
+    return types ? VARIANT_HALVES : VARIANT_FLOATS;
+}
+
 static int module_of(struct backend_device *device, const struct vulkan_pipeline *pipeline,
                      VkShaderModule *module, struct error *error)
 {
-    const enum vulkan_variant variant =
-        pipeline->constants[CONSTANT_TYPES] ? VARIANT_HALVES : VARIANT_FLOATS;
+    const enum vulkan_variant variant = variant_of(pipeline);
     const struct vulkan_code *code = &vulkan_shaders[pipeline->shader].variants[variant];
     VkShaderModule *made = &device->modules[pipeline->shader][variant];
     const VkShaderModuleCreateInfo info = {.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
@@ -32,6 +40,10 @@ static int compile(struct backend_device *device, struct vulkan_pipeline *pipeli
                                       .pMapEntries = entries,
                                       .dataSize = sizeof pipeline->constants,
                                       .pData = pipeline->constants};
+    const VkPipelineShaderStageRequiredSubgroupSizeCreateInfo subgroup = {
+        .sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO,
+        .requiredSubgroupSize = device->matrices.float16.m ? device->matrices.float16.subgroup
+                                                           : device->matrices.bfloat16.subgroup};
     VkComputePipelineCreateInfo info = {
         .sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
         .stage = {.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
@@ -44,6 +56,10 @@ static int compile(struct backend_device *device, struct vulkan_pipeline *pipeli
 
     if (r < 0)
         return r;
+    if (device->matrices.sets_subgroup && pipeline->constants[CONSTANT_MATRIX_M]) {
+        info.stage.pNext = &subgroup;
+        info.stage.flags = VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT;
+    }
     for (uint32_t i = 0; i < VULKAN_CONSTANTS; i++)
         entries[i] =
             (VkSpecializationMapEntry){i, i * (uint32_t)sizeof(uint32_t), sizeof(uint32_t)};

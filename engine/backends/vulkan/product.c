@@ -5,6 +5,7 @@
 #include "engine/backends/vulkan/product.h"
 
 #include "base/clock.h"
+#include "engine/backends/vulkan/matrices.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -13,7 +14,8 @@
 enum {
     PRODUCT_SIDE = 16, /* invocations along each axis of a tile: product.comp */
     PRODUCT_WORKGROUP = PRODUCT_SIDE * PRODUCT_SIDE,
-    TILES_MAX = 4 /* that a product can have */
+    MATRICES_DEPTH = 32, /* of a piece along K for cooperative matrices */
+    TILES_MAX = 4        /* that a product can have */
 };
 
 /* The tile of a workgroup, and how much of the sums it takes at once. */
@@ -38,16 +40,19 @@ static uint32_t tile_extent(int64_t extent)
 
 /* Lists the tiles for a product: first that which is taken without a measurement. That is not
  * larger than the result needs: what lies outside is computed, too. */
-static int list_tiles(const struct product *product, struct tile tiles[TILES_MAX])
+static int list_tiles(const struct recorder *recorder, const struct product *product,
+                      struct tile tiles[TILES_MAX])
 {
+    const bool matrices = matrices_of(recorder, product->a.at, product->b.at);
     int count = 1;
 
     tiles[0] = (struct tile){tile_extent(product->m), tile_extent(product->n), square.k};
-    if (tiles[0].m < square.m || tiles[0].n < square.n)
-        return count;
     for (size_t i = 0; i < sizeof large / sizeof *large; i++)
-        if (product->m > large[i].m / 2 && product->n > large[i].n / 2)
+        if (tiles[0].m == square.m && tiles[0].n == square.n && product->m > large[i].m / 2 &&
+            product->n > large[i].n / 2)
             tiles[count++] = large[i];
+    for (int i = 0; matrices && i < count; i++)
+        tiles[i].k = MATRICES_DEPTH;
     return count;
 }
 
@@ -84,8 +89,10 @@ static int launch(struct recorder *recorder, const struct product *product, cons
               .c_batch = (uint32_t)product->c_batch_stride,
               .alpha = product->alpha != 0 ? product->alpha : 1,
               .beta = product->beta};
-    const struct launch launch = {
+    const struct vulkan_matrices *matrices = matrices_of(recorder, product->a.at, product->b.at);
+    struct launch launch = {
         .shader = SHADER_product,
+        .matrices = matrices,
         .constants = {PRODUCT_WORKGROUP, tile->m, tile->n, tile->k, flags_of(product)},
         .constant_count = 5,
         .push = &push,
@@ -94,6 +101,8 @@ static int launch(struct recorder *recorder, const struct product *product, cons
         .groups = {(product->n + tile->n - 1) / tile->n, (product->m + tile->m - 1) / tile->m,
                    product->batch}};
 
+    if (matrices)
+        launch.constants[0] = matrices_divide(matrices, tile->m, tile->n, launch.waves);
     return record_launch(recorder, &launch, error);
 }
 
@@ -107,11 +116,11 @@ static void write_key(const struct recorder *recorder, const struct product *pro
                             (product->b.at & ADDRESS_OF_HALVES ? 2 : 0) |
                             (product->c & ADDRESS_OF_HALVES ? 4 : 0);
 
-    snprintf(key, CHOICES_KEY_MAX, "%lldx%lldx%lld,%lld,%u,%s-%u", (long long)product->m,
+    snprintf(key, CHOICES_KEY_MAX, "%lldx%lldx%lld,%lld,%u,%s-%u%s", (long long)product->m,
              (long long)product->n, (long long)product->k, (long long)product->batch,
              flags_of(product) & (PRODUCT_A_ALONG_K | PRODUCT_B_ALONG_K),
              halves ? tensor_type_to_string(recorder->program->graph->compute_type) : "float32",
-             halves);
+             halves, matrices_of(recorder, product->a.at, product->b.at) ? ",matrices" : "");
 }
 
 /* The number of the tile that a text names; -1: it names none of these. */
@@ -198,7 +207,7 @@ static int choose_tile(struct recorder *recorder, const struct product *product,
     struct backend_device *device = recorder->program->device;
     char key[CHOICES_KEY_MAX], text[CHOICES_TEXT_MAX];
     struct tile tiles[TILES_MAX];
-    int count = list_tiles(product, tiles), best, r = 0;
+    int count = list_tiles(recorder, product, tiles), best, r = 0;
 
     *tile = tiles[0];
     if (count == 1)

@@ -136,6 +136,13 @@ int record_launch(struct recorder *recorder, const struct launch *launch, struct
 
     memcpy(constants, launch->constants, (size_t)launch->constant_count * sizeof *constants);
     constants[CONSTANT_TYPES] = take_types(recorder, launch, push);
+    if (launch->matrices) {
+        constants[CONSTANT_MATRIX_M] = launch->matrices->m;
+        constants[CONSTANT_MATRIX_N] = launch->matrices->n;
+        constants[CONSTANT_MATRIX_K] = launch->matrices->k;
+        constants[CONSTANT_WAVES_M] = launch->waves[0];
+        constants[CONSTANT_WAVES_N] = launch->waves[1];
+    }
     r = pipeline_find(device, launch->shader, constants, &pipeline, error);
     if (r < 0)
         return r;

@@ -19,10 +19,10 @@ enum {
     VULKAN_TURNS = 2, /* launches under way: the host prepares one while the device does another */
     VULKAN_SLOTS = VULKAN_TURNS * BACKEND_STEPS_MAX, /* their steps, turn by turn */
     VULKAN_PUSH_BYTES = 128,                         /* of push constants, which every device has */
-    VULKAN_CONSTANTS_MAX = 8, /* specialization constants that a launch sets */
-    VULKAN_CONSTANTS,         /* these, and CONSTANT_TYPES of shared.h */
-    VULKAN_CAPTURES_MAX = 16, /* kinds of runs of a program */
-    VULKAN_INPUTS = 3         /* samples, target, lengths */
+    VULKAN_CONSTANTS_MAX = 8,          /* specialization constants that a launch sets */
+    VULKAN_CONSTANTS = CONSTANT_COUNT, /* these, and those that shared.h has beside */
+    VULKAN_CAPTURES_MAX = 16,          /* kinds of runs of a program */
+    VULKAN_INPUTS = 3                  /* samples, target, lengths */
 };
 
 /* The shaders, of which shaders/ has the sources: SHADER_linear, … The build lists them. */
@@ -37,8 +37,15 @@ struct vulkan_code {
     const uint32_t *words;
     const char *end;
 };
-/* A shader for float32 alone, and for operands of 16 bits as well (numbers.glsl). */
-enum vulkan_variant { VARIANT_FLOATS, VARIANT_HALVES, VARIANT_COUNT };
+/* A shader for float32 alone, for operands of 16 bits as well (numbers.glsl), and for products of
+ * such by cooperative matrices (matrix_tiles.glsl). */
+enum vulkan_variant {
+    VARIANT_FLOATS,
+    VARIANT_HALVES,
+    VARIANT_FLOAT16_MATRICES,
+    VARIANT_BFLOAT16_MATRICES,
+    VARIANT_COUNT
+};
 struct vulkan_shader_code {
     struct vulkan_code variants[VARIANT_COUNT];
     const char *name;
@@ -59,6 +66,11 @@ struct vulkan_pipeline {
     enum vulkan_shader shader;
     uint32_t constants[VULKAN_CONSTANTS];
     VkPipeline pipeline;
+};
+
+/* A [m, k] and B [k, n], which a subgroup of so many invocations multiplies; m 0: none. */
+struct vulkan_matrices {
+    uint32_t m, n, k, subgroup;
 };
 
 /* What the driver has compiled, for later processes: pipeline_cache.c. */
@@ -96,6 +108,10 @@ struct backend_device {
     VkDeviceSize allocation_max; /* bytes of one allocation */
     bool has_budget;             /* VK_EXT_memory_budget */
     bool stores_halves;          /* shaders read and write numbers of 16 bits */
+    struct {
+        struct vulkan_matrices float16, bfloat16;
+        bool sets_subgroup; /* pipelines have to say how large subgroups are */
+    } matrices;             /* matrices.h */
 };
 
 struct backend_buffer {
@@ -177,6 +193,7 @@ void vulkan_device_describe(struct backend_device *device, struct backend_device
 uint64_t vulkan_device_memory_used(struct backend_device *device);
 /* Whether the device uses the machine's memory, as integrated GPUs and drivers in software do. */
 bool vulkan_device_shares_memory(const struct backend_device *device);
+bool vulkan_device_has_extension(struct backend_device *device, const char *name);
 /* The first step of opening: the loader and an instance. vulkan_device_close() undoes it. */
 int vulkan_device_begin(struct backend_device *device, struct error *error);
 /* Reads what the driver says of device->physical. */
@@ -364,8 +381,10 @@ struct launch {
     int constant_count;
     const void *push; /* push constants, as the shader declares them */
     size_t push_bytes;
-    int addresses;     /* with which these begin, if some may be of 16 bits */
-    int64_t groups[3]; /* workgroups by axis; 0 counts as 1 */
+    int addresses;                          /* with which these begin, if some may be of 16 bits */
+    int64_t groups[3];                      /* workgroups by axis; 0 counts as 1 */
+    const struct vulkan_matrices *matrices; /* that multiply; NULL: invocations do */
+    uint32_t waves[2];                      /* matrices_divide() */
 };
 int record_launch(struct recorder *recorder, const struct launch *launch, struct error *error);
 /* Copies `count` numbers from one place to another, of which each may have 16 bits. */

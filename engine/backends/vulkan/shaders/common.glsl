@@ -7,6 +7,13 @@
 #ifdef HALVES
 #extension GL_EXT_shader_16bit_storage : require
 #endif
+#ifdef MATRICES
+#extension GL_NV_cooperative_matrix : require
+#extension GL_KHR_memory_scope_semantics : require
+#extension GL_KHR_shader_subgroup_basic : require
+#extension GL_EXT_shader_explicit_arithmetic_types_int16 : require
+#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
+#endif
 #include "shared.h"
 
 /* a power of two */

@@ -6,10 +6,11 @@
  * tap of a tile falls between the pixels of dy. */
 #include "common.glsl"
 #include "convolution.glsl"
-#include "tiles.glsl"
 
 layout(constant_id = 4) const uint BACKWARD = 0;
 layout(constant_id = 5) const uint HAS_BIAS = 0;
+const bool A_ALONG_K = BACKWARD == 0, B_ALONG_K = false;
+#include "tiles.glsl"
 
 layout(push_constant, scalar) uniform Push
 {
@@ -31,14 +32,15 @@ void load_weights(uint group, uint first_m, uint first_k, uint tap)
     const uint k = BACKWARD != 0 ? conv.to_channels : conv.from_channels;
     const uint taps = conv.kernel.x * conv.kernel.y;
 
-    for (uint i = gl_LocalInvocationID.x; i < TILE_M * TILE_K; i += SIDE * SIDE) {
+    for (uint i = gl_LocalInvocationID.x; i < TILE_M * TILE_K; i += WORKGROUP) {
         const uint row = BACKWARD != 0 ? i % TILE_M : i / TILE_K;
         const uint depth = BACKWARD != 0 ? i / TILE_M : i % TILE_K;
         const uint at_m = first_m + row, at_k = first_k + depth;
         const uint place =
             BACKWARD != 0 ? (group * k + at_k) * m + at_m : (group * m + at_m) * k + at_k;
 
-        tile_a[depth * ROW_M + row] = at_m < m && at_k < k ? GET(weight, place * taps + tap) : 0.0;
+        tile_a[place_in_a(row, depth)] =
+            at_m < m && at_k < k ? PIECE(weight, place * taps + tap) : PIECE_NUMBER(0);
     }
 }
 
@@ -50,31 +52,41 @@ void load_source(uint group, Place place, uint first_k, int row, int column)
     const uint from = ((place.image * conv.groups + group) * k + first_k) * extent.x * extent.y +
                       uint(row) * extent.y + uint(column);
 
-    for (uint i = gl_LocalInvocationID.x; i < TILE_N * TILE_K; i += SIDE * SIDE) {
+    for (uint i = gl_LocalInvocationID.x; i < TILE_N * TILE_K; i += WORKGROUP) {
         const uint depth = i / TILE_N;
 
-        tile_b[depth * ROW_N + i % TILE_N] =
-            inside && first_k + depth < k ? GET(source, from + depth * extent.x * extent.y) : 0.0;
+        tile_b[place_in_b(i % TILE_N, depth)] =
+            inside && first_k + depth < k ? PIECE(source, from + depth * extent.x * extent.y)
+                                          : PIECE_NUMBER(0);
     }
+}
+
+/* A number of the tile goes to its place. */
+void put_sum(uint group, Walk rows, Walk columns, uint at_m, uint at_n, float sum)
+{
+    const uint m = BACKWARD != 0 ? conv.from_channels : conv.to_channels;
+    const uvec2 extent = BACKWARD != 0 ? conv.from : conv.to;
+    const uint pixels = rows.count * columns.count, image = at_n / pixels, pixel = at_n % pixels;
+    const uint row = rows.first + pixel / columns.count * rows.spacing;
+    const uint column = columns.first + pixel % columns.count * columns.spacing;
+    const uint channel = group * m + at_m, plane = image * conv.groups * m + channel;
+
+    if (at_m < m && image < conv.samples)
+        PUT(target, (plane * extent.x + row) * extent.y + column,
+            sum + (HAS_BIAS != 0 ? bias.at[channel] : 0.0));
 }
 
 void compute_tile(uint group, Walk rows, Walk columns, uint first_n)
 {
-    const uint own = gl_LocalInvocationID.x;
-    const uint tile_row = own / SIDE, tile_column = own % SIDE;
-    const uint m = BACKWARD != 0 ? conv.from_channels : conv.to_channels;
     const uint k = BACKWARD != 0 ? conv.to_channels : conv.from_channels;
-    const uvec2 extent = BACKWARD != 0 ? conv.from : conv.to;
     const uint pixels = rows.count * columns.count, n = conv.samples * pixels;
     const uint first_m = gl_WorkGroupID.y * TILE_M;
-    const uint at = first_n + own % TILE_N, pixel = at % pixels;
+    const uint at = first_n + gl_LocalInvocationID.x % TILE_N, pixel = at % pixels;
     const Place place =
         Place(at / pixels, int(pixel / columns.count) * rows.scale + rows.origin,
               int(pixel % columns.count) * columns.scale + columns.origin, at < n);
-    float sum[PART_M * PART_N];
 
-    [[unroll]] for (uint i = 0; i < PART_M * PART_N; i++)
-        sum[i] = 0.0;
+    TILES_DECLARE(sum)
     for (uint first_k = 0; first_k < k; first_k += TILE_K)
         for (uint h = 0; h < rows.taps; h++)
             for (uint w = 0; w < columns.taps; w++) {
@@ -87,20 +99,9 @@ void compute_tile(uint group, Walk rows, Walk columns, uint first_n)
                 TILES_MULTIPLY(sum)
                 barrier();
             }
-    for (uint j = 0; j < PART_N; j++) {
-        const uint at_n = first_n + tile_column + j * SIDE, image = at_n / pixels;
-        const uint row = rows.first + at_n % pixels / columns.count * rows.spacing;
-        const uint column = columns.first + at_n % pixels % columns.count * columns.spacing;
-
-        for (uint i = 0; i < PART_M; i++) {
-            const uint at_m = first_m + tile_row + i * SIDE;
-            const uint channel = group * m + at_m, plane = image * conv.groups * m + channel;
-
-            if (at_m < m && at_n < n)
-                PUT(target, (plane * extent.x + row) * extent.y + column,
-                    sum[i * PART_N + j] + (HAS_BIAS != 0 ? bias.at[channel] : 0.0));
-        }
-    }
+#define PUT_SUM(row, column, number) \
+    put_sum(group, rows, columns, first_m + (row), first_n + (column), number)
+    TILES_PUT(sum, PUT_SUM)
 }
 
 void main()

@@ -5,9 +5,10 @@
  * samples. Workgroups along z have a part of that sum each. */
 #include "common.glsl"
 #include "convolution.glsl"
-#include "tiles.glsl"
 
 layout(constant_id = 4) const uint ACCUMULATE = 0;
+const bool A_ALONG_K = true, B_ALONG_K = true;
+#include "tiles.glsl"
 
 layout(push_constant, scalar) uniform Push
 {
@@ -18,8 +19,8 @@ layout(push_constant, scalar) uniform Push
 TYPED(x, 0) TYPED(dy, 1)
 
 /* How many numbers of each piece an invocation loads, in steps of LOADED rows or columns. */
-const uint LOADS_M = TILE_M * TILE_K / (SIDE * SIDE), LOADS_N = TILE_N * TILE_K / (SIDE * SIDE);
-const uint LOADED = SIDE * SIDE / TILE_K;
+const uint LOADS_M = TILE_M * TILE_K / WORKGROUP, LOADS_N = TILE_N * TILE_K / WORKGROUP;
+const uint LOADED = WORKGROUP / TILE_K;
 
 /* Of each column that the invocation loads: the channel of x, and the tap's place. */
 uint channel[LOADS_N];
@@ -52,31 +53,39 @@ void load_pieces(uint group, uint first_m, uint first, uint end)
     [[unroll]] for (uint i = 0; i < LOADS_M; i++) {
         const uint row = own / TILE_K + i * LOADED;
 
-        tile_a[depth * ROW_M + row] = at < end && first_m + row < conv.to_channels
-                                          ? GET(dy, from_dy + (first_m + row) * pixels)
-                                          : 0.0;
+        tile_a[place_in_a(row, depth)] = at < end && first_m + row < conv.to_channels
+                                             ? PIECE(dy, from_dy + (first_m + row) * pixels)
+                                             : PIECE_NUMBER(0);
     }
     [[unroll]] for (uint i = 0; i < LOADS_N; i++) {
         const uvec2 place = uvec2(corner + offset[i]);
         const bool inside = at < end && channel[i] < conv.from_channels &&
                             place.x < conv.from.x && place.y < conv.from.y;
 
-        tile_b[depth * ROW_N + own / TILE_K + i * LOADED] =
-            inside ? GET(x, from_x + channel[i] * plane + place.x * conv.from.y + place.y) : 0.0;
+        tile_b[place_in_b(own / TILE_K + i * LOADED, depth)] =
+            inside ? PIECE(x, from_x + channel[i] * plane + place.x * conv.from.y + place.y)
+                   : PIECE_NUMBER(0);
     }
+}
+
+/* A number of the tile goes to its place, or to that of its part. */
+void put_sum(uint group, uint own_part, uint at_m, uint at_n, float sum)
+{
+    const uint n = conv.from_channels * conv.kernel.x * conv.kernel.y;
+    const uint place = (group * conv.to_channels + at_m) * n + at_n +
+                       own_part * conv.groups * conv.to_channels * n;
+
+    if (at_m < conv.to_channels && at_n < n)
+        target.at[place] = sum + (ACCUMULATE != 0 ? target.at[place] : 0.0);
 }
 
 void main()
 {
-    const uint own = gl_LocalInvocationID.x, tile_row = own / SIDE, tile_column = own % SIDE;
     const uint group = gl_WorkGroupID.z / parts, own_part = gl_WorkGroupID.z % parts;
-    const uint n = conv.from_channels * conv.kernel.x * conv.kernel.y;
     const uint end = min((own_part + 1) * part, conv.samples * conv.to.x * conv.to.y);
     const uint first_m = gl_WorkGroupID.y * TILE_M, first_n = gl_WorkGroupID.x * TILE_N;
-    float sum[PART_M * PART_N];
 
-    [[unroll]] for (uint i = 0; i < PART_M * PART_N; i++)
-        sum[i] = 0.0;
+    TILES_DECLARE(sum)
     find_columns(first_n);
     for (uint first = own_part * part; first < end; first += TILE_K) {
         load_pieces(group, first_m, first, end);
@@ -84,14 +93,7 @@ void main()
         TILES_MULTIPLY(sum)
         barrier();
     }
-    for (uint i = 0; i < PART_M; i++)
-        for (uint j = 0; j < PART_N; j++) {
-            const uint at_m = first_m + tile_row + i * SIDE;
-            const uint at_n = first_n + tile_column + j * SIDE;
-            const uint place = (group * conv.to_channels + at_m) * n + at_n +
-                               own_part * conv.groups * conv.to_channels * n;
-
-            if (at_m < conv.to_channels && at_n < n)
-                target.at[place] = sum[i * PART_N + j] + (ACCUMULATE != 0 ? target.at[place] : 0.0);
-        }
+#define PUT_SUM(row, column, number) \
+    put_sum(group, own_part, first_m + (row), first_n + (column), number)
+    TILES_PUT(sum, PUT_SUM)
 }

@@ -1,7 +1,8 @@
 /* numbers.glsl: numbers of 16 bits. GET and PUT read and write element i of an operand that TYPED
  * names, behind the push constants, with its place among the addresses there. Each shader is
  * compiled twice: as it is, where all numbers are float32, and with HALVES, where bit `place` of
- * TYPES says that the operand's numbers have 16 bits, which needs a device that stores such. */
+ * TYPES says that the operand's numbers have 16 bits, which needs a device that stores such. Some
+ * are compiled with MATRICES, too: PIECE is a number of 16 bits there, as a product takes it. */
 
 /* As 16 bits, to the nearest, of two equally near to the even one; drivers round as they like. */
 uint bfloat16_bits(float x)
@@ -63,4 +64,20 @@ void put_number(Floats to, uint place, uint i, float x)
 #define TYPED(operand, place)
 #define GET(operand, i) (operand).at[i]
 #define PUT(operand, i, x) (operand).at[i] = (x)
+#endif
+
+#ifdef MATRICES
+/* What has 32 bits is rounded; parameters of such a graph are rounded already. */
+uint16_t get_piece(Floats from, uint place, uint i)
+{
+    return (TYPES >> place & 1) != 0
+               ? Halves(from).at[i]
+               : uint16_t(to_16_bits(from.at[i], (TYPES & TYPES_BFLOAT16) != 0));
+}
+
+#define PIECE_NUMBER uint16_t
+#define PIECE(operand, i) get_piece(operand, place_of_##operand, i)
+#else
+#define PIECE_NUMBER float
+#define PIECE(operand, i) GET(operand, i)
 #endif

@@ -4,8 +4,9 @@
  * how they lie; d lies as c does. A workgroup has a tile of c. It takes what the tile needs of both
  * operands through shared memory, in pieces of K: while it multiplies one piece it loads the next
  * one into registers. Each of its 16 x 16 invocations adds up a part of the tile there: first
- * PRODUCT_FOLD numbers, then the sums of these, so that a long K costs no accuracy. In which order
- * numbers are added does not depend on the tile. */
+ * PRODUCT_FOLD numbers, then the sums of these, so that a long K costs no accuracy. Or cooperative
+ * matrices do, where both operands have 16 bits: sums in float32 are exact enough for those. In
+ * which order numbers are added does not depend on the tile. */
 #include "common.glsl"
 
 layout(constant_id = 1) const uint TILE_M = 64;
@@ -24,16 +25,33 @@ layout(push_constant, scalar) uniform Push
 };
 TYPED(a, 0) TYPED(b, 1) TYPED(c, 3)
 
+const bool A_ALONG_K = (FLAGS & PRODUCT_A_ALONG_K) != 0;
+const bool B_ALONG_K = (FLAGS & PRODUCT_B_ALONG_K) != 0;
+#ifdef MATRICES
+#include "matrix_tiles.glsl"
+#else
 const uint SIDE = 16;
 const uint PART_M = TILE_M / SIDE, PART_N = TILE_N / SIDE;
 /* rows of a piece; four numbers more, so that those that are written side by side meet different
  * banks, and fours stay aligned */
 const uint ROW_M = TILE_M + 4, ROW_N = TILE_N + 4;
-const uint LOADS_A = TILE_M * TILE_K / (SIDE * SIDE), LOADS_B = TILE_N * TILE_K / (SIDE * SIDE);
 
 shared float tile_a[TILE_K * ROW_M];
 shared float tile_b[TILE_K * ROW_N];
-float next_a[LOADS_A], next_b[LOADS_B];
+
+uint place_in_a(uint row, uint depth)
+{
+    return depth * ROW_M + row;
+}
+
+uint place_in_b(uint column, uint depth)
+{
+    return depth * ROW_N + column;
+}
+#endif
+
+const uint LOADS_A = TILE_M * TILE_K / WORKGROUP, LOADS_B = TILE_N * TILE_K / WORKGROUP;
+PIECE_NUMBER next_a[LOADS_A], next_b[LOADS_B];
 
 bool has(uint flag)
 {
@@ -43,7 +61,7 @@ bool has(uint flag)
 /* The place in a tile, and in K, of a load: neighbours load what lies side by side. */
 uvec2 place_of_load(uint load, uint extent, bool along_k)
 {
-    const uint i = gl_LocalInvocationID.x + load * SIDE * SIDE;
+    const uint i = gl_LocalInvocationID.x + load * WORKGROUP;
 
     return along_k ? uvec2(i / TILE_K, i % TILE_K) : uvec2(i % extent, i / extent);
 }
@@ -51,37 +69,66 @@ uvec2 place_of_load(uint load, uint extent, bool along_k)
 void fetch_pieces(uint first_m, uint first_n, uint first_k)
 {
     [[unroll]] for (uint load = 0; load < LOADS_A; load++) {
-        const uvec2 at = place_of_load(load, TILE_M, has(PRODUCT_A_ALONG_K));
+        const uvec2 at = place_of_load(load, TILE_M, A_ALONG_K);
         const uint at_m = first_m + at.x, at_k = first_k + at.y;
 
         next_a[load] = at_m < m && at_k < k
-                           ? GET(a, gl_WorkGroupID.z * a_batch + at_m * a_m + at_k * a_k)
-                           : 0.0;
+                           ? PIECE(a, gl_WorkGroupID.z * a_batch + at_m * a_m + at_k * a_k)
+                           : PIECE_NUMBER(0);
     }
     [[unroll]] for (uint load = 0; load < LOADS_B; load++) {
-        const uvec2 at = place_of_load(load, TILE_N, has(PRODUCT_B_ALONG_K));
+        const uvec2 at = place_of_load(load, TILE_N, B_ALONG_K);
         const uint at_n = first_n + at.x, at_k = first_k + at.y;
 
         next_b[load] = at_n < n && at_k < k
-                           ? GET(b, gl_WorkGroupID.z * b_batch + at_k * b_k + at_n * b_n)
-                           : 0.0;
+                           ? PIECE(b, gl_WorkGroupID.z * b_batch + at_k * b_k + at_n * b_n)
+                           : PIECE_NUMBER(0);
     }
 }
 
 void store_pieces()
 {
     [[unroll]] for (uint load = 0; load < LOADS_A; load++) {
-        const uvec2 at = place_of_load(load, TILE_M, has(PRODUCT_A_ALONG_K));
+        const uvec2 at = place_of_load(load, TILE_M, A_ALONG_K);
 
-        tile_a[at.y * ROW_M + at.x] = next_a[load];
+        tile_a[place_in_a(at.x, at.y)] = next_a[load];
     }
     [[unroll]] for (uint load = 0; load < LOADS_B; load++) {
-        const uvec2 at = place_of_load(load, TILE_N, has(PRODUCT_B_ALONG_K));
+        const uvec2 at = place_of_load(load, TILE_N, B_ALONG_K);
 
-        tile_b[at.y * ROW_N + at.x] = next_b[load];
+        tile_b[place_in_b(at.x, at.y)] = next_b[load];
     }
 }
 
+/* A number of the result goes to its place. */
+void put_sum(uint at_m, uint at_n, float sum)
+{
+    const uint place = gl_WorkGroupID.z * c_batch + at_m * c_m + at_n;
+
+    if (at_m < m && at_n < n)
+        PUT(c, place, alpha * sum + (has(PRODUCT_BIAS) ? bias.at[at_n] : 0.0) +
+                          (has(PRODUCT_ADDEND) ? beta * d.at[place] : 0.0));
+}
+
+#ifdef MATRICES
+void main()
+{
+    const uint first_m = gl_WorkGroupID.y * TILE_M, first_n = gl_WorkGroupID.x * TILE_N;
+
+    TILES_DECLARE(sum)
+    fetch_pieces(first_m, first_n, 0);
+    for (uint first_k = 0; first_k < k; first_k += TILE_K) {
+        store_pieces();
+        barrier();
+        if (first_k + TILE_K < k)
+            fetch_pieces(first_m, first_n, first_k + TILE_K);
+        TILES_MULTIPLY(sum)
+        barrier();
+    }
+#define PUT_SUM(row, column, number) put_sum(first_m + (row), first_n + (column), number)
+    TILES_PUT(sum, PUT_SUM)
+}
+#else
 /* The place in a tile of an invocation's i-th of `parts` numbers along an axis. Up to four lie side
  * by side, which compilers read at once. */
 uint place_of_part(uint own, uint i, uint parts)
@@ -125,14 +172,9 @@ void main()
             }
     }
     [[unroll]] for (uint i = 0; i < PART_M; i++)
-        [[unroll]] for (uint j = 0; j < PART_N; j++) {
-            const uint at_m = first_m + place_of_part(row, i, PART_M);
-            const uint at_n = first_n + place_of_part(column, j, PART_N);
-            const uint place = gl_WorkGroupID.z * c_batch + at_m * c_m + at_n;
-
-            if (at_m < m && at_n < n)
-                PUT(c, place, alpha * (total[i * PART_N + j] + sum[i * PART_N + j]) +
-                              (has(PRODUCT_BIAS) ? bias.at[at_n] : 0.0) +
-                              (has(PRODUCT_ADDEND) ? beta * d.at[place] : 0.0));
-        }
+        [[unroll]] for (uint j = 0; j < PART_N; j++)
+            put_sum(first_m + place_of_part(row, i, PART_M),
+                    first_n + place_of_part(column, j, PART_N),
+                    total[i * PART_N + j] + sum[i * PART_N + j]);
 }
+#endif

@@ -8,6 +8,14 @@
 #define CONSTANT_TYPES 8
 #define TYPES_BFLOAT16 0x80000000u
 
+/* matrix_tiles.glsl: the extents of cooperative matrices, and the waves along each axis of a tile */
+#define CONSTANT_MATRIX_M 9
+#define CONSTANT_MATRIX_N 10
+#define CONSTANT_MATRIX_K 11
+#define CONSTANT_WAVES_M 12
+#define CONSTANT_WAVES_N 13
+#define CONSTANT_COUNT 14
+
 /* optimizer.comp, lamb.comp, muon.comp: what parameters are rounded to */
 #define ROUNDING_NONE 0
 #define ROUNDING_BFLOAT16 1
