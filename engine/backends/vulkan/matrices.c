@@ -52,7 +52,8 @@ static struct vulkan_matrices choose(const struct matrix_properties *list, uint3
     for (uint32_t i = 0; i < count; i++)
         if (fits(&list[i], component) &&
             list[i].m * list[i].n * list[i].k > best.m * best.n * best.k)
-            best = (struct vulkan_matrices){list[i].m, list[i].n, list[i].k, subgroup};
+            best = (struct vulkan_matrices){
+                .m = list[i].m, .n = list[i].n, .k = list[i].k, .subgroup = subgroup};
     return best;
 }
 

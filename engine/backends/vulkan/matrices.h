@@ -33,6 +33,9 @@ bool matrices_are_used(const struct backend_device *device);
 uint32_t matrices_enable(const struct backend_device *device, struct matrices_features *features,
                          void **next, const char **extensions, uint32_t count);
 
+/* Multiplies by those of the type once; if the result is wrong, the device has none any more. */
+void matrices_check(struct backend_device *device, enum tensor_type type);
+
 /* What a product of two operands takes; NULL: none. */
 const struct vulkan_matrices *matrices_of(const struct recorder *recorder, VkDeviceAddress a,
                                           VkDeviceAddress b);

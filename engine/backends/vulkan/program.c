@@ -1,4 +1,5 @@
 /* program.c: prepares a graph: how much memory it needs, and where its tensors are. */
+#include "engine/backends/vulkan/matrices.h"
 #include "engine/backends/vulkan/operators.h"
 #include "engine/graph/operator.h"
 #include "engine/graph/optimizer.h"
@@ -129,6 +130,7 @@ int vulkan_program_prepare(struct backend_device *device, const struct graph *gr
     made = allocate_program(device, graph);
     if (!made)
         return error_no_memory(error, "the program");
+    matrices_check(device, graph->compute_type);
     types_choose(made);
     size_program(made);
     r = create_control(made, error);

@@ -71,6 +71,7 @@ struct vulkan_pipeline {
 /* A [m, k] and B [k, n], which a subgroup of so many invocations multiplies; m 0: none. */
 struct vulkan_matrices {
     uint32_t m, n, k, subgroup;
+    bool checked; /* matrices_check() */
 };
 
 /* What the driver has compiled, for later processes: pipeline_cache.c. */

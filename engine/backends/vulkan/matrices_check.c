@@ -1,0 +1,133 @@
+/* matrices_check.c: a product by cooperative matrices whose result is known, before programs take
+ * them. Drivers are young here, and a wrong one would spoil models silently. The numbers are small
+ * integers, so that the result is exact in every type and order. */
+#include "base/log.h"
+#include "engine/backends/vulkan/matrices.h"
+#include "engine/backends/vulkan/product.h"
+
+#include <string.h>
+
+enum {
+    ROWS = 72, /* more than one tile, and parts of tiles */
+    COLUMNS = 56,
+    DEPTH = 80,
+    NUMBERS = ROWS * DEPTH + DEPTH * COLUMNS,
+    BYTES = ROWS * COLUMNS * (int)sizeof(float) + NUMBERS * (int)sizeof(uint16_t)
+};
+
+/* -4 to 4, from the number's place. */
+static int number_at(int place)
+{
+    return (int)((uint32_t)place * 2654435761u >> 16) % 9 - 4;
+}
+
+static uint16_t stored_as(enum tensor_type type, int number)
+{
+    const float value = (float)number;
+    uint32_t bits;
+
+    memcpy(&bits, &value, sizeof bits);
+    if (type == TENSOR_BFLOAT16)
+        return (uint16_t)(bits >> 16);
+    return number == 0
+               ? 0
+               : (uint16_t)((bits >> 16 & 0x8000) | ((bits & 0x7fffffff) - 0x38000000) >> 13);
+}
+
+/* Rows of a lie along K, and rows of b, too; or columns of both. */
+static struct product product_of(VkDeviceAddress at, bool rows)
+{
+    const VkDeviceAddress numbers = at + ROWS * COLUMNS * sizeof(float);
+
+    return (struct product){
+        .m = ROWS,
+        .n = COLUMNS,
+        .k = DEPTH,
+        .a = {.at = numbers | ADDRESS_OF_HALVES,
+              .row_stride = rows ? 1 : ROWS,
+              .column_stride = rows ? DEPTH : 1},
+        .b = {.at = (numbers + ROWS * DEPTH * sizeof(uint16_t)) | ADDRESS_OF_HALVES,
+              .row_stride = rows ? 1 : DEPTH,
+              .column_stride = rows ? COLUMNS : 1},
+        .c = at,
+        .c_row_stride = COLUMNS};
+}
+
+static bool is_right(const float *result, const struct product *product)
+{
+    for (int row = 0; row < ROWS; row++)
+        for (int column = 0; column < COLUMNS; column++) {
+            int sum = 0;
+
+            for (int k = 0; k < DEPTH; k++)
+                sum += number_at(row * (int)product->a.column_stride +
+                                 k * (int)product->a.row_stride) *
+                       number_at(ROWS * DEPTH + k * (int)product->b.column_stride +
+                                 column * (int)product->b.row_stride);
+            if (result[row * COLUMNS + column] != (float)sum)
+                return false;
+        }
+    return true;
+}
+
+static int multiply(struct recorder *recorder, const struct product *product, struct error *error)
+{
+    struct backend_device *device = recorder->program->device;
+    int r = queue_begin(device, false, &recorder->commands, error);
+
+    if (r < 0)
+        return r;
+    queue_barrier(device, recorder->commands);
+    r = record_product(recorder, product, error);
+    if (r < 0) {
+        queue_discard(device, recorder->commands);
+        return r;
+    }
+    queue_barrier(device, recorder->commands);
+    return queue_finish(device, recorder->commands, error);
+}
+
+static int check(struct backend_device *device, const struct vulkan_memory *memory,
+                 enum tensor_type type, bool *right, struct error *error)
+{
+    const struct graph graph = {.compute_type = type};
+    struct backend_program program = {.device = device, .graph = &graph};
+    struct recorder recorder = {.program = &program};
+    uint16_t *numbers = (uint16_t *)(void *)(memory->mapped + ROWS * COLUMNS * sizeof(float));
+    int r = 0;
+
+    *right = true;
+    for (int i = 0; i < NUMBERS; i++)
+        numbers[i] = stored_as(type, number_at(i));
+    for (int rows = 0; rows < 2 && r == 0 && *right; rows++) {
+        const struct product product = product_of(memory->address, rows);
+
+        r = multiply(&recorder, &product, error);
+        *right = r == 0 && is_right((const float *)(const void *)memory->mapped, &product);
+    }
+    return r;
+}
+
+void matrices_check(struct backend_device *device, enum tensor_type type)
+{
+    struct vulkan_matrices *matrices =
+        type == TENSOR_BFLOAT16 ? &device->matrices.bfloat16 : &device->matrices.float16;
+    struct vulkan_memory memory = {0};
+    struct error error = {0};
+    bool right = false;
+    int r;
+
+    if ((type != TENSOR_BFLOAT16 && type != TENSOR_FLOAT16) || !matrices->m || matrices->checked)
+        return;
+    matrices->checked = true;
+    r = vulkan_memory_allocate(device, BYTES, true, &memory, &error);
+    if (r == 0) {
+        r = check(device, &memory, type, &right, &error);
+        vulkan_memory_free(device, &memory);
+    }
+    if (r == 0 && right)
+        return;
+    matrices->m = 0;
+    log_warning("%s: products of %s go without cooperative matrices: %s", device->name,
+                tensor_type_to_string(type), r < 0 ? error.text : "the driver's are wrong");
+}
