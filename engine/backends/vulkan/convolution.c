@@ -116,6 +116,7 @@ struct pass {
     struct convolution conv;
     bool backward;
     VkDeviceAddress source, weight, bias, target;
+    VkDeviceAddress packed; /* a place for the weights as cooperative matrices read them */
 };
 
 struct pass_push {
@@ -142,10 +143,34 @@ static int record_direct(struct recorder *recorder, const struct pass *pass, str
     return record_launch(recorder, &launch, error);
 }
 
+/* The weights of a group by taps, in 16 bits: those of one tap lie side by side. */
+size_t convolution_workspace(const struct graph *graph, const struct graph_node *node)
+{
+    const int64_t weights = graph_shape_elements(&graph->tensors[node->input[1]].shape);
+
+    return graph->compute_type == TENSOR_FLOAT32 ? 0 : (size_t)weights * sizeof(uint16_t);
+}
+
+static int pack_weights(struct recorder *recorder, const struct pass *pass, struct error *error)
+{
+    const struct convolution *conv = &pass->conv;
+    const int64_t rows = (int64_t)conv->to_channels * conv->from_channels;
+    const int64_t taps = (int64_t)conv->kernel[0] * conv->kernel[1];
+    int r = taps == 1
+                ? record_copy(recorder, pass->weight, pass->packed, conv->groups * rows, error)
+                : record_transpose(recorder, pass->weight, pass->packed, conv->groups, rows, taps,
+                                   error);
+
+    record_barrier(recorder);
+    return r;
+}
+
 static int record_tiles(struct recorder *recorder, const struct pass *pass, struct error *error)
 {
     const struct convolution *conv = &pass->conv;
-    const struct pass_push push = {pass->source, pass->weight, pass->bias, pass->target, *conv};
+    const struct vulkan_matrices *matrices = matrices_of(recorder, pass->source, pass->weight);
+    const struct pass_push push = {pass->source, matrices ? pass->packed : pass->weight, pass->bias,
+                                   pass->target, *conv};
     const uint32_t *extent = pass->backward ? conv->from : conv->to;
     const uint32_t *spacing = pass->backward ? conv->stride : (uint32_t[]){1, 1};
     const int64_t m = pass->backward ? conv->from_channels : conv->to_channels;
@@ -153,7 +178,6 @@ static int record_tiles(struct recorder *recorder, const struct pass *pass, stru
     const int64_t n =
         conv->samples * divide_up(extent[0], spacing[0]) * divide_up(extent[1], spacing[1]);
     const int64_t products = (int64_t)conv->groups * spacing[0] * spacing[1];
-    const struct vulkan_matrices *matrices = matrices_of(recorder, pass->source, pass->weight);
     const struct tile tile =
         matrices ? choose_matrix_tile(matrices, m, n, k, products) : choose_tile(m, n, products);
     const uint32_t depth = matrices || k > SIDE ? tile.k : k <= 4 ? 4 : k <= 8 ? 8 : SIDE;
@@ -167,9 +191,13 @@ static int record_tiles(struct recorder *recorder, const struct pass *pass, stru
         .addresses = 4,
         .groups = {record_groups(n, tile.n), divide_up(m, tile.m), at_most(products, GRID_MAX)}};
 
-    if (matrices)
+    int r = 0;
+
+    if (matrices) {
         launch.constants[0] = matrices_divide(matrices, tile.m, tile.n, launch.waves);
-    return record_launch(recorder, &launch, error);
+        r = pack_weights(recorder, pass, error);
+    }
+    return r < 0 ? r : record_launch(recorder, &launch, error);
 }
 
 static int record_pass(struct recorder *recorder, const struct pass *pass, struct error *error)
@@ -191,7 +219,8 @@ int convolution_run(struct recorder *recorder, int32_t index, struct error *erro
         .source = program_address(program, node->input[0]),
         .weight = program_address(program, node->input[1]),
         .bias = program_address(program, node->input[2]),
-        .target = program_address(program, node->output[0])};
+        .target = program_address(program, node->output[0]),
+        .packed = program->workspace[index] | ADDRESS_OF_HALVES};
 
     return record_pass(recorder, &pass, error);
 }
@@ -205,7 +234,8 @@ int convolution_backward_data_run(struct recorder *recorder, int32_t index, stru
         .backward = true,
         .source = program_address(program, node->input[0]),
         .weight = program_address(program, node->input[1]),
-        .target = program_address(program, node->output[0])};
+        .target = program_address(program, node->output[0]),
+        .packed = program->workspace[index] | ADDRESS_OF_HALVES};
 
     return record_pass(recorder, &pass, error);
 }

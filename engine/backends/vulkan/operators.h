@@ -17,6 +17,7 @@ size_t batch_norm_workspace(const struct graph *graph, const struct graph_node *
 /* ---- convolution.c ---- */
 
 vulkan_operator convolution_run, convolution_backward_data_run, convolution_backward_weights_run;
+size_t convolution_workspace(const struct graph *graph, const struct graph_node *node);
 size_t convolution_backward_weights_workspace(const struct graph *graph,
                                               const struct graph_node *node);
 

@@ -188,3 +188,23 @@ int record_copy(struct recorder *recorder, VkDeviceAddress from, VkDeviceAddress
 
     return record_launch(recorder, &launch, error);
 }
+
+int record_transpose(struct recorder *recorder, VkDeviceAddress from, VkDeviceAddress to,
+                     int64_t batch, int64_t rows, int64_t columns, struct error *error)
+{
+    enum { WORKGROUP = 256, TILE = 32 }; /* transpose.comp */
+    const int64_t tiles = (rows + TILE - 1) / TILE * ((columns + TILE - 1) / TILE);
+    const struct {
+        VkDeviceAddress from, to;
+        uint32_t batch, rows, columns, unused;
+    } push = {from, to, (uint32_t)batch, (uint32_t)rows, (uint32_t)columns, 0};
+    const struct launch launch = {.shader = SHADER_transpose,
+                                  .constants = {WORKGROUP},
+                                  .constant_count = 1,
+                                  .push = &push,
+                                  .push_bytes = sizeof push,
+                                  .addresses = 2,
+                                  .groups = {record_groups(tiles * batch, 1)}};
+
+    return record_launch(recorder, &launch, error);
+}

@@ -56,30 +56,14 @@ int add_positions_backward_run(struct recorder *recorder, int32_t index, struct 
 /* Each is a transposition of the samples. */
 int image_tokens_run(struct recorder *recorder, int32_t index, struct error *error)
 {
-    enum { TILE = 32 }; /* transpose.comp */
     const struct backend_program *program = recorder->program;
     const struct graph_node *node = &program->graph->nodes[index];
     const int64_t *extent = extents(program, node->input[0]);
     const bool image = node->op == OP_IMAGE_TOKENS;
-    const int64_t rows = extent[1], columns = image ? extent[2] * extent[3] : extent[2];
-    const int64_t tiles = (rows + TILE - 1) / TILE * ((columns + TILE - 1) / TILE);
-    const struct {
-        VkDeviceAddress x, y;
-        uint32_t batch, rows, columns, unused;
-    } push = {.x = program_address(program, node->input[0]),
-              .y = program_address(program, node->output[0]),
-              .batch = (uint32_t)extent[0],
-              .rows = (uint32_t)rows,
-              .columns = (uint32_t)columns};
-    const struct launch launch = {.shader = SHADER_transpose,
-                                  .constants = {WORKGROUP},
-                                  .constant_count = 1,
-                                  .push = &push,
-                                  .push_bytes = sizeof push,
-                                  .addresses = 2,
-                                  .groups = {record_groups(tiles * extent[0], 1)}};
 
-    return record_launch(recorder, &launch, error);
+    return record_transpose(recorder, program_address(program, node->input[0]),
+                            program_address(program, node->output[0]), extent[0], extent[1],
+                            image ? extent[2] * extent[3] : extent[2], error);
 }
 
 /* ---- a token before the others --------------------------------------------------------------- */

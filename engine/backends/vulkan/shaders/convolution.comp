@@ -26,25 +26,48 @@ struct Place {
     bool inside;
 };
 
-void load_weights(uint group, uint first_m, uint first_k, uint tap)
+/* The next pieces are on their way while the last ones are multiplied. */
+const uint LOADS_A = (TILE_M * TILE_K + WORKGROUP - 1) / WORKGROUP;
+const uint LOADS_B = (TILE_N * TILE_K + WORKGROUP - 1) / WORKGROUP;
+PIECE_NUMBER next_a[LOADS_A], next_b[LOADS_B];
+
+/* The row and the depth in its piece of a weight that the invocation loads. */
+uvec2 weight_in_piece(uint load)
+{
+    const uint i = gl_LocalInvocationID.x + load * WORKGROUP;
+
+    return BACKWARD != 0 ? uvec2(i % TILE_M, i / TILE_M) : uvec2(i / TILE_K, i % TILE_K);
+}
+
+/* The place of a weight from a channel of x to one of y. Cooperative matrices read them by taps,
+ * packed (convolution.c). */
+uint place_in_weights(uint group, uint to, uint from, uint tap)
+{
+    const uint taps = conv.kernel.x * conv.kernel.y;
+
+#ifdef MATRICES
+    return ((group * taps + tap) * conv.to_channels + to) * conv.from_channels + from;
+#else
+    return ((group * conv.to_channels + to) * conv.from_channels + from) * taps + tap;
+#endif
+}
+
+void fetch_weights(uint group, uint first_m, uint first_k, uint tap)
 {
     const uint m = BACKWARD != 0 ? conv.from_channels : conv.to_channels;
     const uint k = BACKWARD != 0 ? conv.to_channels : conv.from_channels;
-    const uint taps = conv.kernel.x * conv.kernel.y;
 
-    for (uint i = gl_LocalInvocationID.x; i < TILE_M * TILE_K; i += WORKGROUP) {
-        const uint row = BACKWARD != 0 ? i % TILE_M : i / TILE_K;
-        const uint depth = BACKWARD != 0 ? i / TILE_M : i % TILE_K;
-        const uint at_m = first_m + row, at_k = first_k + depth;
-        const uint place =
-            BACKWARD != 0 ? (group * k + at_k) * m + at_m : (group * m + at_m) * k + at_k;
+    [[unroll]] for (uint load = 0; load < LOADS_A; load++) {
+        const uvec2 at = weight_in_piece(load);
+        const uint at_m = first_m + at.x, at_k = first_k + at.y;
+        const uint place = BACKWARD != 0 ? place_in_weights(group, at_k, at_m, tap)
+                                         : place_in_weights(group, at_m, at_k, tap);
 
-        tile_a[place_in_a(row, depth)] =
-            at_m < m && at_k < k ? PIECE(weight, place * taps + tap) : PIECE_NUMBER(0);
+        next_a[load] = at_m < m && at_k < k ? PIECE(weight, place) : PIECE_NUMBER(0);
     }
 }
 
-void load_source(uint group, Place place, uint first_k, int row, int column)
+void fetch_source(uint group, Place place, uint first_k, int row, int column)
 {
     const uint k = BACKWARD != 0 ? conv.to_channels : conv.from_channels;
     const uvec2 extent = BACKWARD != 0 ? conv.to : conv.from;
@@ -52,12 +75,28 @@ void load_source(uint group, Place place, uint first_k, int row, int column)
     const uint from = ((place.image * conv.groups + group) * k + first_k) * extent.x * extent.y +
                       uint(row) * extent.y + uint(column);
 
-    for (uint i = gl_LocalInvocationID.x; i < TILE_N * TILE_K; i += WORKGROUP) {
-        const uint depth = i / TILE_N;
+    [[unroll]] for (uint load = 0; load < LOADS_B; load++) {
+        const uint depth = (gl_LocalInvocationID.x + load * WORKGROUP) / TILE_N;
 
-        tile_b[place_in_b(i % TILE_N, depth)] =
-            inside && first_k + depth < k ? PIECE(source, from + depth * extent.x * extent.y)
-                                          : PIECE_NUMBER(0);
+        next_b[load] = inside && first_k + depth < k
+                           ? PIECE(source, from + depth * extent.x * extent.y)
+                           : PIECE_NUMBER(0);
+    }
+}
+
+void store_pieces()
+{
+    [[unroll]] for (uint load = 0; load < LOADS_A; load++) {
+        const uvec2 at = weight_in_piece(load);
+
+        if (at.x < TILE_M && at.y < TILE_K)
+            tile_a[place_in_a(at.x, at.y)] = next_a[load];
+    }
+    [[unroll]] for (uint load = 0; load < LOADS_B; load++) {
+        const uint i = gl_LocalInvocationID.x + load * WORKGROUP;
+
+        if (i < TILE_N * TILE_K)
+            tile_b[place_in_b(i % TILE_N, i / TILE_N)] = next_b[load];
     }
 }
 
@@ -86,19 +125,30 @@ void compute_tile(uint group, Walk rows, Walk columns, uint first_n)
         Place(at / pixels, int(pixel / columns.count) * rows.scale + rows.origin,
               int(pixel % columns.count) * columns.scale + columns.origin, at < n);
 
+    /* a step has one tap and TILE_K channels */
+    const uint taps = rows.taps * columns.taps, count = (k + TILE_K - 1) / TILE_K * taps;
+
     TILES_DECLARE(sum)
-    for (uint first_k = 0; first_k < k; first_k += TILE_K)
-        for (uint h = 0; h < rows.taps; h++)
-            for (uint w = 0; w < columns.taps; w++) {
-                load_weights(group, first_m, first_k,
-                             (rows.tap_first + h * rows.tap_step) * conv.kernel.y +
-                                 columns.tap_first + w * columns.tap_step);
-                load_source(group, place, first_k, place.row + int(h) * rows.step,
-                            place.column + int(w) * columns.step);
-                barrier();
-                TILES_MULTIPLY(sum)
-                barrier();
-            }
+    for (uint next = 0; next <= count; next++) {
+        if (next > 0) {
+            store_pieces();
+            barrier();
+        }
+        if (next < count) {
+            const uint tap = next % taps, h = tap / columns.taps, w = tap % columns.taps;
+            const uint first_k = next / taps * TILE_K;
+
+            fetch_weights(group, first_m, first_k,
+                          (rows.tap_first + h * rows.tap_step) * conv.kernel.y +
+                              columns.tap_first + w * columns.tap_step);
+            fetch_source(group, place, first_k, place.row + int(h) * rows.step,
+                         place.column + int(w) * columns.step);
+        }
+        if (next > 0) {
+            TILES_MULTIPLY(sum)
+            barrier();
+        }
+    }
 #define PUT_SUM(row, column, number) \
     put_sum(group, rows, columns, first_m + (row), first_n + (column), number)
     TILES_PUT(sum, PUT_SUM)
