@@ -3,13 +3,15 @@
 #include "engine/backends/vulkan/channels.h"
 #include "engine/backends/vulkan/matrices.h"
 #include "engine/backends/vulkan/operators.h"
+#include "engine/backends/vulkan/ways.h"
+
+#include <stdio.h>
 
 enum {
     SIDE = 16, /* invocations along each axis of a tile: tiles.glsl */
     WORKGROUP = SIDE * SIDE,
     TILE_MAX = 4 * SIDE,      /* side of a square tile */
     DEEP_SIDES_MAX = 96,      /* sides of a tile, added up, whose pieces fit twice as deep */
-    MATRICES_TILE_MAX = 128,  /* side of a tile of cooperative matrices */
     MATRICES_DEPTH = 32,      /* of its pieces, if the sum is that long */
     TILES_WANTED = 128,       /* as many keep a large GPU busy */
     DIRECT_CHANNELS = 4,      /* at most so many channels of a group are done by the definition */
@@ -94,20 +96,32 @@ static struct tile choose_tile(int64_t m, int64_t n, int64_t products)
     return tile;
 }
 
-/* The same for cooperative matrices. An invocation loads pixels of one column alone, so a tile has
- * at most as many columns as there are invocations. */
+/* The same for cooperative matrices: what their tile is where no other one is known to be faster.
+ * An invocation loads pixels of one column alone, so a tile has at most as many columns as there
+ * are invocations. */
 static struct tile choose_matrix_tile(const struct vulkan_matrices *matrices, int64_t m, int64_t n,
-                                      int64_t k, int64_t products)
+                                      int64_t k)
 {
-    const uint32_t most = (uint32_t)at_most(matrices_columns_max(matrices), MATRICES_TILE_MAX);
-    struct tile tile = {.m = tile_extent(m, MATRICES_TILE_MAX),
-                        .n = tile_extent(n, most),
-                        .k = k <= SIDE ? SIDE : MATRICES_DEPTH};
+    return (struct tile){
+        .m = tile_extent(m, TILE_MAX),
+        .n = tile_extent(n, (uint32_t)at_most(matrices_columns_max(matrices), TILE_MAX)),
+        .k = k <= SIDE ? SIDE : MATRICES_DEPTH};
+}
 
-    while (tile.n > TILE_MAX / 2 &&
-           products * divide_up(m, tile.m) * divide_up(n, tile.n) < TILES_WANTED)
-        tile.n /= 2;
-    return tile;
+/* Lists tiles that may be faster behind the first: sides of it and, where they are not larger than
+ * the product, twice as long. Returns how many there are. */
+static int list_matrix_tiles(const struct vulkan_matrices *matrices, int64_t m, int64_t n,
+                             struct tile tiles[WAYS_MAX])
+{
+    const struct tile first = tiles[0];
+    int count = 1;
+
+    for (uint32_t rows = 1; rows <= 2; rows++)
+        for (uint32_t columns = rows == 1 ? 2 : 1; columns <= 2; columns++)
+            if (rows * first.m < m + first.m && columns * first.n < n + first.n &&
+                columns * first.n <= matrices_columns_max(matrices))
+                tiles[count++] = (struct tile){rows * first.m, columns * first.n, first.k};
+    return count;
 }
 
 /* ---- the convolution, and its gradient by the data ---- */
@@ -165,39 +179,78 @@ static int pack_weights(struct recorder *recorder, const struct pass *pass, stru
     return r;
 }
 
-static int record_tiles(struct recorder *recorder, const struct pass *pass, struct error *error)
+/* A pass as products [m, k] [k, n], and the tiles that these can have. */
+struct tiled_pass {
+    const struct pass *pass;
+    int64_t m, n, k, products;
+    const struct vulkan_matrices *matrices;
+    struct tile tiles[WAYS_MAX];
+};
+
+static int record_by_tile(struct recorder *recorder, const void *work, int way, struct error *error)
 {
-    const struct convolution *conv = &pass->conv;
-    const struct vulkan_matrices *matrices = matrices_of(recorder, pass->source, pass->weight);
-    const struct pass_push push = {pass->source, matrices ? pass->packed : pass->weight, pass->bias,
-                                   pass->target, *conv};
-    const uint32_t *extent = pass->backward ? conv->from : conv->to;
-    const uint32_t *spacing = pass->backward ? conv->stride : (uint32_t[]){1, 1};
-    const int64_t m = pass->backward ? conv->from_channels : conv->to_channels;
-    const int64_t k = pass->backward ? conv->to_channels : conv->from_channels;
-    const int64_t n =
-        conv->samples * divide_up(extent[0], spacing[0]) * divide_up(extent[1], spacing[1]);
-    const int64_t products = (int64_t)conv->groups * spacing[0] * spacing[1];
-    const struct tile tile =
-        matrices ? choose_matrix_tile(matrices, m, n, k, products) : choose_tile(m, n, products);
-    const uint32_t depth = matrices || k > SIDE ? tile.k : k <= 4 ? 4 : k <= 8 ? 8 : SIDE;
+    const struct tiled_pass *tiled = work;
+    const struct pass *pass = tiled->pass;
+    const struct tile *tile = &tiled->tiles[way];
+    const struct pass_push push = {pass->source, tiled->matrices ? pass->packed : pass->weight,
+                                   pass->bias, pass->target, pass->conv};
     struct launch launch = {
         .shader = SHADER_convolution,
-        .matrices = matrices,
-        .constants = {WORKGROUP, tile.m, tile.n, depth, pass->backward, pass->bias != 0},
+        .matrices = tiled->matrices,
+        .constants = {WORKGROUP, tile->m, tile->n, tile->k, pass->backward, pass->bias != 0},
         .constant_count = 6,
         .push = &push,
         .push_bytes = sizeof push,
         .addresses = 4,
-        .groups = {record_groups(n, tile.n), divide_up(m, tile.m), at_most(products, GRID_MAX)}};
+        .groups = {record_groups(tiled->n, tile->n), divide_up(tiled->m, tile->m),
+                   at_most(tiled->products, GRID_MAX)}};
 
+    if (tiled->matrices)
+        launch.constants[0] = matrices_divide(tiled->matrices, tile->m, tile->n, launch.waves);
+    return record_launch(recorder, &launch, error);
+}
+
+/* What decides how fast a tile of cooperative matrices is. */
+static void write_key(const struct recorder *recorder, const void *work, char key[CHOICES_KEY_MAX])
+{
+    const struct tiled_pass *tiled = work;
+    const struct convolution *conv = &tiled->pass->conv;
+
+    snprintf(key, CHOICES_KEY_MAX, "conv%s,%lldx%lldx%lldx%lld,%ux%u,%u.%u,%u.%u,%s",
+             tiled->pass->backward ? "-backward" : "", (long long)tiled->m, (long long)tiled->n,
+             (long long)tiled->k, (long long)tiled->products, conv->kernel[0], conv->kernel[1],
+             conv->stride[0], conv->stride[1], conv->dilation[0], conv->dilation[1],
+             tensor_type_to_string(recorder->program->graph->compute_type));
+}
+
+static int record_tiles(struct recorder *recorder, const struct pass *pass, struct error *error)
+{
+    const struct convolution *conv = &pass->conv;
+    const uint32_t *extent = pass->backward ? conv->from : conv->to;
+    const uint32_t *spacing = pass->backward ? conv->stride : (uint32_t[]){1, 1};
+    struct tiled_pass tiled = {.pass = pass,
+                               .m = pass->backward ? conv->from_channels : conv->to_channels,
+                               .n = conv->samples * divide_up(extent[0], spacing[0]) *
+                                    divide_up(extent[1], spacing[1]),
+                               .k = pass->backward ? conv->to_channels : conv->from_channels,
+                               .products = (int64_t)conv->groups * spacing[0] * spacing[1],
+                               .matrices = matrices_of(recorder, pass->source, pass->weight)};
+    struct ways ways = {
+        .work = &tiled, .record = record_by_tile, .write_key = write_key, .count = 1};
     int r = 0;
 
-    if (matrices) {
-        launch.constants[0] = matrices_divide(matrices, tile.m, tile.n, launch.waves);
+    if (tiled.matrices) {
+        tiled.tiles[0] = choose_matrix_tile(tiled.matrices, tiled.m, tiled.n, tiled.k);
+        ways.count = list_matrix_tiles(tiled.matrices, tiled.m, tiled.n, tiled.tiles);
         r = pack_weights(recorder, pass, error);
+    } else {
+        tiled.tiles[0] = choose_tile(tiled.m, tiled.n, tiled.products);
+        if (tiled.k <= SIDE)
+            tiled.tiles[0].k = tiled.k <= 4 ? 4 : tiled.k <= 8 ? 8 : SIDE;
     }
-    return r < 0 ? r : record_launch(recorder, &launch, error);
+    for (int i = 0; i < ways.count; i++)
+        snprintf(ways.names[i], sizeof ways.names[i], "%ux%u", tiled.tiles[i].m, tiled.tiles[i].n);
+    return r < 0 ? r : record_fastest(recorder, &ways, error);
 }
 
 static int record_pass(struct recorder *recorder, const struct pass *pass, struct error *error)
@@ -297,8 +350,7 @@ static int record_weights(struct recorder *recorder, const struct convolution *c
     const int64_t row = (int64_t)conv->from_channels * conv->kernel[0] * conv->kernel[1];
     const struct vulkan_matrices *matrices = plan->direct ? NULL : matrices_of(recorder, x, dy);
     const struct tile tile =
-        matrices ? choose_matrix_tile(matrices, conv->to_channels, row, INT32_MAX, INT32_MAX)
-                 : plan->tile;
+        matrices ? choose_matrix_tile(matrices, conv->to_channels, row, INT32_MAX) : plan->tile;
     struct launch launch = {
         .push = &push, .push_bytes = sizeof push, .addresses = 3, .matrices = matrices};
 

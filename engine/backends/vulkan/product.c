@@ -1,21 +1,18 @@
 /* product.c: see product.h. A product of one shape can have tiles of several shapes. Large ones
  * read less for each number that they calculate, and small ones are more workgroups and need fewer
- * registers; so where there are several, the fastest is found by a measurement when a program is
- * bound (bind.c), and kept in a file. The result has the same bits with each. */
+ * registers; so where there are several, the fastest is taken (ways.h). */
 #include "engine/backends/vulkan/product.h"
 
-#include "base/clock.h"
 #include "engine/backends/vulkan/matrices.h"
+#include "engine/backends/vulkan/ways.h"
 
-#include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 enum {
     PRODUCT_SIDE = 16, /* invocations along each axis of a tile: product.comp */
     PRODUCT_WORKGROUP = PRODUCT_SIDE * PRODUCT_SIDE,
-    MATRICES_DEPTH = 32, /* of a piece along K for cooperative matrices */
-    TILES_MAX = 4        /* that a product can have */
+    MATRICES_DEPTH = 32, /* of a piece along K for cooperative matrices, at least */
+    TILES_WANTED = 128   /* as many keep a large GPU busy */
 };
 
 /* The tile of a workgroup, and how much of the sums it takes at once. */
@@ -28,6 +25,9 @@ static const struct tile square = {64, 64, 16};
 /* These have 8 x 8 and 8 x 4 numbers. Their pieces of K are shorter, so that they fit into 16 KiB
  * of shared memory, which every device has. */
 static const struct tile large[] = {{128, 128, 8}, {128, 64, 8}, {64, 128, 8}};
+/* Where tiles are few, smaller ones let more of a GPU work; pieces are longer, as each costs the
+ * time that memory takes to answer. */
+static const struct tile small[] = {{32, 64, 32}, {32, 32, 32}, {16, 32, 64}};
 
 static uint32_t tile_extent(int64_t extent)
 {
@@ -38,12 +38,18 @@ static uint32_t tile_extent(int64_t extent)
     return tile;
 }
 
+static int64_t count_tiles(const struct product *product, const struct tile *tile)
+{
+    return (product->m + tile->m - 1) / tile->m * ((product->n + tile->n - 1) / tile->n);
+}
+
 /* Lists the tiles for a product: first that which is taken without a measurement. That is not
  * larger than the result needs: what lies outside is computed, too. */
 static int list_tiles(const struct recorder *recorder, const struct product *product,
-                      struct tile tiles[TILES_MAX])
+                      struct tile tiles[WAYS_MAX])
 {
     const bool matrices = matrices_of(recorder, product->a.at, product->b.at);
+    const int64_t batch = product->batch ? product->batch : 1;
     int count = 1;
 
     tiles[0] = (struct tile){tile_extent(product->m), tile_extent(product->n), square.k};
@@ -51,8 +57,13 @@ static int list_tiles(const struct recorder *recorder, const struct product *pro
         if (tiles[0].m == square.m && tiles[0].n == square.n && product->m > large[i].m / 2 &&
             product->n > large[i].n / 2)
             tiles[count++] = large[i];
+    for (size_t i = 0; i < sizeof small / sizeof *small; i++)
+        if (count_tiles(product, &tiles[0]) * batch < TILES_WANTED && small[i].m <= tiles[0].m &&
+            small[i].n <= tiles[0].n)
+            tiles[count++] = small[i];
     for (int i = 0; matrices && i < count; i++)
-        tiles[i].k = MATRICES_DEPTH;
+        if (tiles[i].k < MATRICES_DEPTH)
+            tiles[i].k = MATRICES_DEPTH;
     return count;
 }
 
@@ -108,10 +119,23 @@ static int launch(struct recorder *recorder, const struct product *product, cons
 
 /* ---- the choice of a tile -------------------------------------------------------------------- */
 
-/* What decides how fast a tile is. */
-static void write_key(const struct recorder *recorder, const struct product *product,
-                      char key[CHOICES_KEY_MAX])
+/* A product, and the tiles that it can have. */
+struct tiled_product {
+    const struct product *product;
+    struct tile tiles[WAYS_MAX];
+};
+
+static int record_by_tile(struct recorder *recorder, const void *work, int way, struct error *error)
 {
+    const struct tiled_product *tiled = work;
+
+    return launch(recorder, tiled->product, &tiled->tiles[way], error);
+}
+
+/* What decides how fast a tile is. */
+static void write_key(const struct recorder *recorder, const void *work, char key[CHOICES_KEY_MAX])
+{
+    const struct product *product = ((const struct tiled_product *)work)->product;
     const unsigned halves = (product->a.at & ADDRESS_OF_HALVES ? 1 : 0) |
                             (product->b.at & ADDRESS_OF_HALVES ? 2 : 0) |
                             (product->c & ADDRESS_OF_HALVES ? 4 : 0);
@@ -123,116 +147,15 @@ static void write_key(const struct recorder *recorder, const struct product *pro
              halves, matrices_of(recorder, product->a.at, product->b.at) ? ",matrices" : "");
 }
 
-/* The number of the tile that a text names; -1: it names none of these. */
-static int find_tile(const struct tile *tiles, int count, const char *text)
-{
-    for (int i = 0; text && i < count; i++) {
-        char name[CHOICES_TEXT_MAX];
-
-        snprintf(name, sizeof name, "%ux%u", tiles[i].m, tiles[i].n);
-        if (strcmp(name, text) == 0)
-            return i;
-    }
-    return -1;
-}
-
-/* Runs a product so many times. Receives the seconds until they have ended. */
-static int time_tile(struct recorder *recorder, const struct product *product,
-                     const struct tile *tile, int runs, double *seconds, struct error *error)
-{
-    struct recorder own = {.program = recorder->program};
-    struct backend_device *device = recorder->program->device;
-    int r = queue_begin(device, false, &own.commands, error);
-
-    if (r < 0)
-        return r;
-    for (int i = 0; r == 0 && i < runs; i++) {
-        r = launch(&own, product, tile, error);
-        queue_barrier(device, own.commands); /* as between the nodes of a step */
-    }
-    if (r < 0) {
-        queue_discard(device, own.commands);
-        return r;
-    }
-    *seconds = clock_monotonic();
-    r = queue_finish(device, own.commands, error);
-    *seconds = clock_monotonic() - *seconds;
-    return r;
-}
-
-/* The seconds of one run, the least of several measurements: each of so many runs that what it
- * takes to submit them counts little. INFINITY: a first look says that it is more than `most`. */
-static int measure_tile(struct recorder *recorder, const struct product *product,
-                        const struct tile *tile, double most, double *least, struct error *error)
-{
-    enum { RUNS_MAX = 64, TIMES = 3 };
-    const double wanted = 0.002;
-    double seconds = 0;
-    int runs, r = time_tile(recorder, product, tile, 1, &seconds, error); /* compiles it, too */
-
-    if (r == 0)
-        r = time_tile(recorder, product, tile, 1, &seconds, error);
-    *least = INFINITY;
-    if (r < 0 || seconds > most)
-        return r;
-    runs = seconds > wanted ? 1 : RUNS_MAX * seconds < wanted ? RUNS_MAX : (int)(wanted / seconds);
-    for (int i = 0; r == 0 && i < TIMES; i++) {
-        r = time_tile(recorder, product, tile, runs, &seconds, error);
-        *least = fmin(*least, seconds / runs);
-    }
-    return r;
-}
-
-static int choose_fastest(struct recorder *recorder, const struct product *product,
-                          const struct tile *tiles, int count, int *best, struct error *error)
-{
-    /* a tile is left out if it takes `slow` times as long as the best, and `host` seconds more */
-    const double slow = 2, host = 50e-6;
-    double least = INFINITY, seconds;
-    int r = 0;
-
-    for (int i = 0; r == 0 && i < count; i++) {
-        r = measure_tile(recorder, product, &tiles[i], slow * least + host, &seconds, error);
-        if (r == 0 && seconds < least) {
-            least = seconds;
-            *best = i;
-        }
-    }
-    return r;
-}
-
-static int choose_tile(struct recorder *recorder, const struct product *product, struct tile *tile,
-                       struct error *error)
-{
-    struct backend_device *device = recorder->program->device;
-    char key[CHOICES_KEY_MAX], text[CHOICES_TEXT_MAX];
-    struct tile tiles[TILES_MAX];
-    int count = list_tiles(recorder, product, tiles), best, r = 0;
-
-    *tile = tiles[0];
-    if (count == 1)
-        return 0;
-    best = find_tile(tiles, count, device->tile);
-    if (best < 0 && device->measures) {
-        write_key(recorder, product, key);
-        best = find_tile(tiles, count, choice_table_find(device->choices, key));
-    }
-    if (best < 0 && device->measures && recorder->rehearses) {
-        r = choose_fastest(recorder, product, tiles, count, &best, error);
-        if (r < 0)
-            return r;
-        snprintf(text, sizeof text, "%ux%u", tiles[best].m, tiles[best].n);
-        best = find_tile(tiles, count, choice_table_add(device->choices, key, text));
-    }
-    if (best >= 0)
-        *tile = tiles[best];
-    return 0;
-}
-
 int record_product(struct recorder *recorder, const struct product *product, struct error *error)
 {
-    struct tile tile;
-    int r = choose_tile(recorder, product, &tile, error);
+    struct tiled_product tiled = {.product = product};
+    struct ways ways = {.work = &tiled,
+                        .record = record_by_tile,
+                        .write_key = write_key,
+                        .count = list_tiles(recorder, product, tiled.tiles)};
 
-    return r < 0 ? r : launch(recorder, product, &tile, error);
+    for (int i = 0; i < ways.count; i++)
+        snprintf(ways.names[i], sizeof ways.names[i], "%ux%u", tiled.tiles[i].m, tiled.tiles[i].n);
+    return record_fastest(recorder, &ways, error);
 }
