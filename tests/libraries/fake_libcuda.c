@@ -10,11 +10,13 @@
  *                                WORD: broken, ended, die, wait, or the id of a process
  *
  * and each such call (for that process) fails with this number. `remap` is a restore to other GPUs.
- * A file `gpus` has the UUIDs of all GPUs of the machine, one a line: a restore to other GPUs has to
- * name each of them once as the old one and once as the new one. If there is a file `asks`, it has to
- * name as many GPUs as stands there, and no others. After a failure with `broken` the process is `failed`, after one with `ended` it has no file any
+ * After a failure with `broken` the process is `failed`, after one with `ended` it has no file any
  * more. With `die` the caller is killed; with `wait` it waits until there is a file `go`. Every
- * call is a line of the file `calls`. */
+ * call is a line of the file `calls`.
+ *
+ * A file `gpus` has the UUIDs of all GPUs of the machine, one a line. A restore to other GPUs has
+ * to name each of them once as the old one and once as the new one. If there is a file `asks`, it
+ * has to name as many GPUs as stands there. */
 #include "worker/suspend/cuda_driver.h"
 
 #include <signal.h>

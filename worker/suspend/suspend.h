@@ -24,7 +24,7 @@ struct suspend_report {
 void suspend_processes(const struct cuda_driver *driver, const pid_t *pids, int count,
                        unsigned int timeout_milliseconds, struct suspend_report *report);
 
-/* Gives them their GPUs back, or those that `pairs` (at most GPU_PAIRS_MAX) puts in their place, and
- * lets them run. Processes that were only locked are unlocked. */
+/* Gives them their GPUs back, or those that `pairs` (at most GPU_PAIRS_MAX) puts in their place,
+ * and lets them run. Processes that were only locked are unlocked. */
 void suspend_resume(const struct cuda_driver *driver, const pid_t *pids, int count,
                     struct cuda_gpu_pair *pairs, int pair_count, struct suspend_report *report);

@@ -3,6 +3,8 @@
 #include "engine/backends/vulkan/matrices.h"
 
 #include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 
 enum {
     WAVES_MAX = 8, /* of a workgroup */
@@ -122,9 +124,11 @@ void matrices_find(struct backend_device *device)
         .pNext = link_features(&features, NULL, bfloat16, controls)};
     VkPhysicalDeviceFeatures2 all = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2,
                                      .pNext = &needed};
+    const char *wanted = getenv("TRAIND_VULKAN_MATRICES");
     uint32_t subgroup;
 
-    if (!device->stores_halves || !vulkan_device_has_extension(device, MATRICES_EXTENSION))
+    if ((wanted && strcmp(wanted, "no") == 0) || !device->stores_halves ||
+        !vulkan_device_has_extension(device, MATRICES_EXTENSION))
         return;
     device->library.GetPhysicalDeviceFeatures2(device->physical, &all);
     subgroup = find_subgroup(device,

@@ -391,7 +391,7 @@ int record_launch(struct recorder *recorder, const struct launch *launch, struct
 /* Copies `count` numbers from one place to another, of which each may have 16 bits. */
 int record_copy(struct recorder *recorder, VkDeviceAddress from, VkDeviceAddress to, int64_t count,
                 struct error *error);
-/* Transposes `batch` matrices of so many rows and columns; numbers may have 16 bits in each place. */
+/* Transposes `batch` matrices; numbers of each place may have 16 bits. */
 int record_transpose(struct recorder *recorder, VkDeviceAddress from, VkDeviceAddress to,
                      int64_t batch, int64_t rows, int64_t columns, struct error *error);
 /* Workgroups for `count` elements, of which each invocation has one or, if that is too much for the
