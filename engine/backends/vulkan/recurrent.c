@@ -9,7 +9,13 @@
 /* shaders/recurrent.glsl has these numbers */
 _Static_assert(RECURRENT_LSTM == 0 && RECURRENT_GRU == 1, "as in recurrent.glsl");
 
-enum { WORKGROUP = 256, SIDE = 16 /* recurrent.glsl */, TILES_ENOUGH = 256, ROWS_EACH_MAX = 4 };
+enum {
+    WORKGROUP = 256,
+    SIDE = 16, /* recurrent.glsl */
+    TILES_ENOUGH = 256,
+    ROWS_EACH_MAX = 4,
+    DEPTH_MAX = 64
+};
 
 struct recurrent_shape {
     int64_t batch, steps, hidden, gates;
@@ -58,6 +64,30 @@ struct recurrent_push {
     uint32_t batch, steps, hidden, time;
 };
 
+/* Bytes of shared memory that a step's pieces take. */
+static uint32_t piece_bytes(const struct recurrent_shape *shape, bool backward, uint32_t rows,
+                            uint32_t depth)
+{
+    const uint32_t lines = rows * SIDE + (backward ? 0 : (uint32_t)shape->gates * SIDE);
+
+    return (lines * (depth + 1) + (backward ? depth * (SIDE + 1) : 0)) * (uint32_t)sizeof(float);
+}
+
+/* How deep the pieces of a step's product are. Each costs the time that memory takes to answer, so
+ * there should be few; but two workgroups should fit on a core. */
+static uint32_t piece_depth(const struct recorder *recorder, const struct recurrent_shape *shape,
+                            bool backward, uint32_t rows)
+{
+    const VkPhysicalDeviceLimits *limits = &recorder->program->device->properties.limits;
+    const int64_t sum = backward ? shape->gates * shape->hidden : shape->hidden;
+    uint32_t depth = DEPTH_MAX;
+
+    while (depth > SIDE && (sum <= depth / 2 || piece_bytes(shape, backward, rows, depth) >
+                                                    limits->maxComputeSharedMemorySize / 2))
+        depth /= 2;
+    return depth;
+}
+
 static int launch_step(struct recorder *recorder, enum vulkan_shader shader,
                        const struct recurrent_shape *shape, const struct recurrent_push *push,
                        const uint32_t flags[3], struct error *error)
@@ -65,8 +95,9 @@ static int launch_step(struct recorder *recorder, enum vulkan_shader shader,
     const uint32_t rows = rows_each(shape);
     const struct launch launch = {
         .shader = shader,
-        .constants = {WORKGROUP, shape->cell, shape->reverse, rows, flags[0], flags[1], flags[2]},
-        .constant_count = 7,
+        .constants = {WORKGROUP, shape->cell, shape->reverse, rows, flags[0], flags[1], flags[2],
+                      piece_depth(recorder, shape, shader == SHADER_recurrent_backward, rows)},
+        .constant_count = 8,
         .push = push,
         .push_bytes = sizeof *push,
         .addresses = 12,

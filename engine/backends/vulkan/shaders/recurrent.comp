@@ -19,23 +19,42 @@ layout(push_constant, scalar) uniform Push
 };
 TYPED(inputs, 0) TYPED(y, 8) TYPED(gates, 9) TYPED(cells, 10)
 
+const uint LOADS_STATE = ROWS_EACH * SIDE * DEPTH / WORKGROUP;
+const uint LOADS_WEIGHT = GATES * SIDE * DEPTH / WORKGROUP;
+
 shared float tile_state[ROWS_EACH * SIDE * LINE];
 shared float tile_weight[GATES * SIDE * LINE];
+float next_state[LOADS_STATE], next_weight[LOADS_WEIGHT];
 
-void load_tiles(uint first_row, uint first_unit, uint first_k)
+void fetch_tiles(uint first_row, uint first_unit, uint first_k)
 {
-    for (uint i = gl_LocalInvocationID.x; i < ROWS_EACH * SIDE * DEPTH; i += WORKGROUP) {
+    [[unroll]] for (uint load = 0; load < LOADS_STATE; load++) {
+        const uint i = gl_LocalInvocationID.x + load * WORKGROUP;
         const uint row = first_row + i / DEPTH, k = first_k + i % DEPTH;
 
-        tile_state[i / DEPTH * LINE + i % DEPTH] =
-            row < batch && k < hidden ? before.at[row * hidden + k] : 0.0;
+        next_state[load] = row < batch && k < hidden ? before.at[row * hidden + k] : 0.0;
     }
-    for (uint i = gl_LocalInvocationID.x; i < GATES * SIDE * DEPTH; i += WORKGROUP) {
+    [[unroll]] for (uint load = 0; load < LOADS_WEIGHT; load++) {
+        const uint i = gl_LocalInvocationID.x + load * WORKGROUP;
         const uint gate = i / (SIDE * DEPTH), unit = first_unit + i / DEPTH % SIDE;
         const uint k = first_k + i % DEPTH;
 
-        tile_weight[i / DEPTH * LINE + i % DEPTH] =
+        next_weight[load] =
             unit < hidden && k < hidden ? weight.at[(gate * hidden + unit) * hidden + k] : 0.0;
+    }
+}
+
+void store_tiles()
+{
+    [[unroll]] for (uint load = 0; load < LOADS_STATE; load++) {
+        const uint i = gl_LocalInvocationID.x + load * WORKGROUP;
+
+        tile_state[i / DEPTH * LINE + i % DEPTH] = next_state[load];
+    }
+    [[unroll]] for (uint load = 0; load < LOADS_WEIGHT; load++) {
+        const uint i = gl_LocalInvocationID.x + load * WORKGROUP;
+
+        tile_weight[i / DEPTH * LINE + i % DEPTH] = next_weight[load];
     }
 }
 
@@ -110,10 +129,14 @@ void main()
 
         [[unroll]] for (uint i = 0; i < ROWS_EACH * 4; i++)
             sums[i] = 0.0;
+        if (HAS_STATE != 0)
+            fetch_tiles(first_row, first_unit, 0);
         for (uint first_k = 0; HAS_STATE != 0 && first_k < hidden; first_k += DEPTH) {
             barrier();
-            load_tiles(first_row, first_unit, first_k);
+            store_tiles();
             barrier();
+            if (first_k + DEPTH < hidden)
+                fetch_tiles(first_row, first_unit, first_k + DEPTH);
             for (uint k = 0; k < DEPTH; k++)
                 [[unroll]] for (uint g = 0; g < GATES; g++) {
                     const float factor = tile_weight[(g * SIDE + column) * LINE + k];

@@ -21,22 +21,43 @@ layout(push_constant, scalar) uniform Push
 };
 TYPED(gates, 0) TYPED(dy, 2) TYPED(memory, 3) TYPED(dinput, 9)
 
-shared float tile_gradient[ROWS_EACH * SIDE * LINE];
-shared float tile_weight[DEPTH * LINE]; /* [k][unit] */
+const uint LOADS_GRADIENT = ROWS_EACH * SIDE * DEPTH / WORKGROUP;
+const uint LOADS_WEIGHT = SIDE * DEPTH / WORKGROUP;
+const uint LINE_WEIGHT = SIDE + 1;
 
-void load_tiles(uint first_row, uint first_unit, uint first_k)
+shared float tile_gradient[ROWS_EACH * SIDE * LINE];
+shared float tile_weight[DEPTH * LINE_WEIGHT]; /* [k][unit] */
+float next_gradient[LOADS_GRADIENT], next_weight[LOADS_WEIGHT];
+
+void fetch_tiles(uint first_row, uint first_unit, uint first_k)
 {
-    for (uint i = gl_LocalInvocationID.x; i < ROWS_EACH * SIDE * DEPTH; i += WORKGROUP) {
+    [[unroll]] for (uint load = 0; load < LOADS_GRADIENT; load++) {
+        const uint i = gl_LocalInvocationID.x + load * WORKGROUP;
         const uint row = first_row + i / DEPTH, k = first_k + i % DEPTH;
 
-        tile_gradient[i / DEPTH * LINE + i % DEPTH] =
+        next_gradient[load] =
             row < batch && k < GATES * hidden ? behind.at[row * GATES * hidden + k] : 0.0;
     }
-    for (uint i = gl_LocalInvocationID.x; i < SIDE * DEPTH; i += WORKGROUP) {
+    [[unroll]] for (uint load = 0; load < LOADS_WEIGHT; load++) {
+        const uint i = gl_LocalInvocationID.x + load * WORKGROUP;
         const uint unit = first_unit + i % SIDE, k = first_k + i / SIDE;
 
-        tile_weight[i / SIDE * LINE + i % SIDE] =
+        next_weight[load] =
             unit < hidden && k < GATES * hidden ? weight.at[k * hidden + unit] : 0.0;
+    }
+}
+
+void store_tiles()
+{
+    [[unroll]] for (uint load = 0; load < LOADS_GRADIENT; load++) {
+        const uint i = gl_LocalInvocationID.x + load * WORKGROUP;
+
+        tile_gradient[i / DEPTH * LINE + i % DEPTH] = next_gradient[load];
+    }
+    [[unroll]] for (uint load = 0; load < LOADS_WEIGHT; load++) {
+        const uint i = gl_LocalInvocationID.x + load * WORKGROUP;
+
+        tile_weight[i / SIDE * LINE_WEIGHT + i % SIDE] = next_weight[load];
     }
 }
 
@@ -124,12 +145,16 @@ void main()
 
         [[unroll]] for (uint i = 0; i < ROWS_EACH; i++)
             sums[i] = 0.0;
+        if (HAS_BEHIND != 0)
+            fetch_tiles(first_row, first_unit, 0);
         for (uint first_k = 0; HAS_BEHIND != 0 && first_k < GATES * hidden; first_k += DEPTH) {
             barrier();
-            load_tiles(first_row, first_unit, first_k);
+            store_tiles();
             barrier();
+            if (first_k + DEPTH < GATES * hidden)
+                fetch_tiles(first_row, first_unit, first_k + DEPTH);
             for (uint k = 0; k < DEPTH; k++) {
-                const float factor = tile_weight[k * LINE + column];
+                const float factor = tile_weight[k * LINE_WEIGHT + column];
 
                 [[unroll]] for (uint i = 0; i < ROWS_EACH; i++)
                     sums[i] += tile_gradient[(row + i * SIDE) * LINE + k] * factor;
