@@ -65,10 +65,21 @@ static double checkpoint_samples(const struct advice_rhythm *rhythm)
                                      : INFINITY;
 }
 
+double advice_best_share(const struct advice_costs *costs, double evaluations)
+{
+    double known = costs->best_evaluations;
+
+    if (known <= 0 || evaluations <= known)
+        return costs->best_share;
+    return fmin(costs->best_share,
+                (costs->best_share * known + log(evaluations / known)) / evaluations);
+}
+
 struct advice_cost advice_cost_of(const struct advice_costs *costs,
                                   const struct advice_rhythm *rhythm)
 {
-    double interval = evaluation_samples(rhythm), best = costs->best_share / interval;
+    double interval = evaluation_samples(rhythm);
+    double best = advice_best_share(costs, rhythm->run_samples / interval) / interval;
     struct advice_cost cost = {.evaluation = costs->evaluation / interval};
 
     /* at the end of an epoch one checkpoint is both: the due one, and that of the best weights */

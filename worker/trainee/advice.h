@@ -48,8 +48,14 @@ struct advice_costs {
     double step;       /* of training, for each sample, with waiting for data */
     double evaluation; /* of one evaluation; 0: there is no validation set */
     double checkpoint; /* of writing one */
-    double best_share; /* of evaluations behind which one is written, as the weights are the best */
+    /* of evaluations behind which one is written, as the weights are the best; and of how many that
+     * is known, 0: it stays as it is */
+    double best_share, best_evaluations;
 };
+
+/* The same share of all evaluations of a run that makes so many. Of further ones, the n-th is the
+ * best with a probability of 1 / n, as if they only differed by chance (Renyi 1962, on records). */
+double advice_best_share(const struct advice_costs *costs, double evaluations);
 
 /* Seconds for each sample: all, and the parts of evaluation and checkpoints. A checkpoint behind an
  * evaluation counts as a checkpoint. */

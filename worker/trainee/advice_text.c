@@ -90,7 +90,9 @@ static void cause_of_loader_threads(const struct advice_facts *facts,
 static void cause_of_evaluation(const struct advice_facts *facts, char *text)
 {
     const struct advice_rhythm *rhythm = &facts->rhythm;
-    double seconds = facts->parts->costs.evaluation;
+    const struct advice_costs *costs = &facts->parts->costs;
+    double seconds = costs->evaluation;
+    double interval = (double)rhythm->evaluate_steps * rhythm->step_samples;
     char duration[48], every[48];
 
     TEXT("The validation set is evaluated every %s. That takes %s, as long as training on %.0f "
@@ -98,11 +100,9 @@ static void cause_of_evaluation(const struct advice_facts *facts, char *text)
          format_interval(rhythm->evaluate_steps, rhythm->evaluate_epochs, every, sizeof every),
          text_format_duration(seconds, duration, sizeof duration), seconds / facts->base->step,
          share(facts, ADVICE_EVALUATION) +
-             (rhythm->evaluate_steps
-                  ? percent(facts->parts->costs.best_share * facts->parts->costs.checkpoint /
-                            ((double)rhythm->evaluate_steps * rhythm->step_samples) /
-                            facts->cost.all)
-                  : 0));
+             (interval > 0 ? percent(advice_best_share(costs, rhythm->run_samples / interval) *
+                                     costs->checkpoint / interval / facts->cost.all)
+                           : 0));
 }
 
 static void cause_of_checkpoints(const struct advice_facts *facts, char *text)

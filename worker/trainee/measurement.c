@@ -352,6 +352,7 @@ static struct json_object *parts_json(const struct request *request, struct betw
                     median(between->checkpoints.seconds, between->checkpoints.count));
     json_set_double(json, "best_share",
                     between->evaluated ? (double)between->best / between->evaluated : 0);
+    json_set_double(json, "best_evaluations", between->evaluated);
     return json;
 }
 
@@ -463,5 +464,6 @@ void measurement_divide(const struct worker_options *options, struct worker_setu
     parts->costs.evaluation = json_get_double(answer, "evaluation", 0);
     parts->costs.checkpoint = json_get_double(answer, "checkpoint", 0);
     parts->costs.best_share = json_get_double(answer, "best_share", 0);
+    parts->costs.best_evaluations = json_get_double(answer, "best_evaluations", 0);
     copy_text(answer, "reason", parts->reason, sizeof parts->reason);
 }

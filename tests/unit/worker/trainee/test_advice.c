@@ -135,6 +135,28 @@ static void test_both_intervals(void **state)
     assert_false(advice_both_seldom(&best, &rhythm, &kind));
 }
 
+/* Of five evaluations three were the best so far: of a hundred further ones few are. */
+static void test_best_share(void **state)
+{
+    struct advice_costs costs = {.best_share = 0.6};
+    struct advice_rhythm rhythm = base.rhythm;
+
+    (void)state;
+    assert_near(advice_best_share(&costs, 1e6), 0.6);
+    costs.best_evaluations = 5;
+    assert_near(advice_best_share(&costs, 3), 0.6);
+    assert_near(advice_best_share(&costs, 105), (3 + log(21)) / 105);
+    /* the run's evaluations are those of its rhythm */
+    costs =
+        (struct advice_costs){.step = 1, .checkpoint = 1, .best_share = 0.6, .best_evaluations = 5};
+    rhythm = (struct advice_rhythm){.epoch_samples = 10,
+                                    .step_samples = 1,
+                                    .run_samples = 1050,
+                                    .evaluate_steps = 10,
+                                    .checkpoint_epochs = INT64_MAX / 100};
+    assert_near(advice_cost_of(&costs, &rhythm).checkpoints, (3 + log(21)) / 1050);
+}
+
 static void test_gain(void **state)
 {
     struct advice_option faster = option(ADVICE_RECOMPUTE, 0.0005);
@@ -231,16 +253,13 @@ static void test_learning_rate(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_time),
-                                       cmocka_unit_test(test_cost),
-                                       cmocka_unit_test(test_intervals),
-                                       cmocka_unit_test(test_both_intervals),
-                                       cmocka_unit_test(test_gain),
-                                       cmocka_unit_test(test_what_pays),
-                                       cmocka_unit_test(test_what_pays_beside_noise),
-                                       cmocka_unit_test(test_order),
-                                       cmocka_unit_test(test_data),
-                                       cmocka_unit_test(test_learning_rate)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_time),         cmocka_unit_test(test_cost),
+        cmocka_unit_test(test_intervals),    cmocka_unit_test(test_both_intervals),
+        cmocka_unit_test(test_best_share),   cmocka_unit_test(test_gain),
+        cmocka_unit_test(test_what_pays),    cmocka_unit_test(test_what_pays_beside_noise),
+        cmocka_unit_test(test_order),        cmocka_unit_test(test_data),
+        cmocka_unit_test(test_learning_rate)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
