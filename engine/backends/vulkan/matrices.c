@@ -68,36 +68,29 @@ static void list_matrices_of(struct backend_device *device, uint32_t subgroup, b
 
     for (int i = 0; i < PROPERTIES_MAX; i++)
         found[i] = (struct matrix_properties){.type = properties_type};
-    if (!list || list(device->physical, &count, found) < 0)
+    if (!subgroup || !list || list(device->physical, &count, found) < 0)
         return;
     device->matrices.float16 = choose(found, count, COMPONENT_FLOAT16, subgroup);
     if (bfloat16)
         device->matrices.bfloat16 = choose(found, count, COMPONENT_BFLOAT16, subgroup);
 }
 
-/* Links the features of those extensions that the device has, before `next`. */
-static void *link_features(struct matrices_features *features, void *next, bool bfloat16,
-                           bool subgroups)
+/* Links the features before `next`. */
+static void *link_features(struct matrices_features *features, void *next, bool bfloat16)
 {
     features->cooperative.type = features_type;
     features->cooperative.next = next;
-    next = &features->cooperative;
-    if (bfloat16) {
-        features->bfloat16.type = bfloat16_type;
-        features->bfloat16.next = next;
-        next = &features->bfloat16;
-    }
-    if (subgroups) {
-        features->subgroups.sType =
-            VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES;
-        features->subgroups.pNext = next;
-        next = &features->subgroups;
-    }
-    return next;
+    features->subgroups.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES;
+    features->subgroups.pNext = &features->cooperative;
+    if (!bfloat16)
+        return &features->subgroups;
+    features->bfloat16.type = bfloat16_type;
+    features->bfloat16.next = &features->subgroups;
+    return &features->bfloat16;
 }
 
-/* The size of subgroups; 0: it varies, and cannot be set. */
-static uint32_t find_subgroup(struct backend_device *device, bool controls, bool *sets)
+/* The size of subgroups, which pipelines ask for; 0: they cannot. */
+static uint32_t find_subgroup(struct backend_device *device)
 {
     VkPhysicalDeviceSubgroupSizeControlProperties sizes = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES};
@@ -107,37 +100,31 @@ static uint32_t find_subgroup(struct backend_device *device, bool controls, bool
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, .pNext = &subgroups};
 
     device->library.GetPhysicalDeviceProperties2(device->physical, &properties);
-    *sets = sizes.minSubgroupSize != sizes.maxSubgroupSize;
-    return !*sets || (controls && sizes.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT)
-               ? subgroups.subgroupSize
-               : 0;
+    return sizes.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT ? subgroups.subgroupSize
+                                                                          : 0;
 }
 
 void matrices_find(struct backend_device *device)
 {
-    const bool controls =
-        vulkan_device_has_extension(device, VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME);
     const bool bfloat16 = vulkan_device_has_extension(device, BFLOAT16_EXTENSION);
     struct matrices_features features = {0};
     VkPhysicalDeviceVulkan12Features needed = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES,
-        .pNext = link_features(&features, NULL, bfloat16, controls)};
+        .pNext = link_features(&features, NULL, bfloat16)};
     VkPhysicalDeviceFeatures2 all = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2,
                                      .pNext = &needed};
     const char *wanted = getenv("TRAIND_VULKAN_MATRICES");
-    uint32_t subgroup;
 
     if ((wanted && strcmp(wanted, "no") == 0) || !device->stores_halves ||
-        !vulkan_device_has_extension(device, MATRICES_EXTENSION))
+        !vulkan_device_has_extension(device, MATRICES_EXTENSION) ||
+        !vulkan_device_has_extension(device, VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME))
         return;
     device->library.GetPhysicalDeviceFeatures2(device->physical, &all);
-    subgroup = find_subgroup(device,
-                             controls && features.subgroups.subgroupSizeControl &&
-                                 features.subgroups.computeFullSubgroups,
-                             &device->matrices.sets_subgroup);
-    if (subgroup && features.cooperative.matrices && needed.shaderFloat16 &&
+    if (features.cooperative.matrices && features.subgroups.subgroupSizeControl &&
+        features.subgroups.computeFullSubgroups && needed.shaderFloat16 &&
         needed.vulkanMemoryModel && all.features.shaderInt16)
-        list_matrices_of(device, subgroup, features.bfloat16.numbers && features.bfloat16.matrices);
+        list_matrices_of(device, find_subgroup(device),
+                         features.bfloat16.numbers && features.bfloat16.matrices);
 }
 
 bool matrices_are_used(const struct backend_device *device)
@@ -148,7 +135,7 @@ bool matrices_are_used(const struct backend_device *device)
 uint32_t matrices_enable(const struct backend_device *device, struct matrices_features *features,
                          void **next, const char **extensions, uint32_t count)
 {
-    const bool bfloat16 = device->matrices.bfloat16.m, sets = device->matrices.sets_subgroup;
+    const bool bfloat16 = device->matrices.bfloat16.m;
 
     if (!matrices_are_used(device))
         return count;
@@ -156,12 +143,11 @@ uint32_t matrices_enable(const struct backend_device *device, struct matrices_fe
         .cooperative = {.matrices = VK_TRUE},
         .bfloat16 = {.numbers = VK_TRUE, .matrices = VK_TRUE},
         .subgroups = {.subgroupSizeControl = VK_TRUE, .computeFullSubgroups = VK_TRUE}};
-    *next = link_features(features, *next, bfloat16, sets);
+    *next = link_features(features, *next, bfloat16);
     extensions[count++] = MATRICES_EXTENSION;
+    extensions[count++] = VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME;
     if (bfloat16)
         extensions[count++] = BFLOAT16_EXTENSION;
-    if (sets)
-        extensions[count++] = VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME;
     return count;
 }
 

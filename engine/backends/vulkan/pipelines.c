@@ -56,7 +56,7 @@ static int compile(struct backend_device *device, struct vulkan_pipeline *pipeli
 
     if (r < 0)
         return r;
-    if (device->matrices.sets_subgroup && pipeline->constants[CONSTANT_MATRIX_M]) {
+    if (pipeline->constants[CONSTANT_MATRIX_M]) { /* each wave is a whole subgroup */
         info.stage.pNext = &subgroup;
         info.stage.flags = VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT;
     }

@@ -111,8 +111,7 @@ struct backend_device {
     bool stores_halves;          /* shaders read and write numbers of 16 bits */
     struct {
         struct vulkan_matrices float16, bfloat16;
-        bool sets_subgroup; /* pipelines have to say how large subgroups are */
-    } matrices;             /* matrices.h */
+    } matrices; /* matrices.h */
 };
 
 struct backend_buffer {
