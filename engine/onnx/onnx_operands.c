@@ -410,8 +410,8 @@ static int append_pow(struct onnx_import *import)
     struct onnx_value x = *onnx_input(import, 0);
     double number = 0;
 
-    if (x.kind != ONNX_TENSOR || !onnx_is_uniform(onnx_input(import, 1), &number))
-        return onnx_missing(import, "to other than a constant power");
+    if (x.kind != ONNX_TENSOR || !onnx_is_number_beside(onnx_input(import, 1), &x, &number))
+        return onnx_missing(import, "to other than a constant power, the same for all numbers");
     if (number == 2)
         return with_tensor(import, x, x, BROADCAST_MULTIPLY);
     if (onnx_resolve(import, &x))

@@ -375,6 +375,65 @@ static void logarithms_of_small_shares_are_finite(void **state)
     }
 }
 
+/* A mask with a row for each head, of which there are as many as steps, is not one of steps. */
+static void masks_of_heads_hide_no_steps_behind(void **state)
+{
+    enum { N = 3, WIDTH = 2 };
+    static const int64_t sample[3] = {N, N, WIDTH}, order[] = {0, 1, 3, 2};
+    static const int64_t mask[N * N] = {0, -1000000, -1000000, 0, 0, -1000000, 0, 0, 0},
+                                  count = (int64_t)N * N, rows_of_heads[3] = {N, 1, N}, three = 3;
+    float x[MADE_BATCH * N * N * WIDTH], y[MADE_BATCH * MADE_SAMPLE_MAX];
+    struct made_model made;
+
+    (void)state;
+    for (int i = 0; i < MADE_BATCH * N * N * WIDTH; i++)
+        x[i] = (float)((i * 7) % 11 - 5) / 4;
+    made_begin(&made, 3, sample);
+    made_integers(&made, "whole", mask, &count);
+    made_integers(&made, "heads", rows_of_heads, &three);
+    made_node(&made, "Reshape", "shaped", "whole", "heads", NULL);
+    made_int(&made, made_node(&made, "Cast", "mask", "shaped", NULL), "to", MADE_FLOAT);
+    made_ints(&made, made_node(&made, "Transpose", "k", "x", NULL), "perm", order, 4);
+    made_node(&made, "MatMul", "s", "x", "k", NULL);
+    made_node(&made, "Add", "m", "s", "mask", NULL);
+    made_node(&made, "Softmax", "p", "m", NULL);
+    made_node(&made, "MatMul", "y", "p", "x", NULL);
+    made_compute(&made, x, y);
+    for (int i = 0; i < MADE_BATCH * N * N; i++) {
+        const float *rows = x + i / N * N * WIDTH, *query = x + i * WIDTH;
+        double sum = 0, first = 0;
+
+        for (int k = 0; k < N; k++) {
+            const float *key = rows + k * WIDTH;
+            double share = exp((double)query[0] * (double)key[0] +
+                               (double)query[1] * (double)key[1] + (double)mask[i / N % N * N + k]);
+
+            sum += share;
+            first += share * (double)key[0];
+        }
+        expect_near(y[i * WIDTH], first / sum, 1e-5);
+    }
+}
+
+/* A large number is no reason to round the small one away. */
+static void numbers_far_apart_are_chosen_exactly(void **state)
+{
+    static const float one = 1, far = -1e9f, zero = 0;
+    float y[MADE_BATCH * MADE_SAMPLE_MAX];
+    struct made_model made;
+
+    (void)state;
+    made_begin(&made, 1, &eight);
+    made_float(&made, "one", &one);
+    made_float(&made, "far", &far);
+    made_float(&made, "zero", &zero);
+    made_node(&made, "Greater", "m", "x", "zero", NULL);
+    made_node(&made, "Where", "y", "m", "one", "far", NULL);
+    made_compute(&made, samples, y);
+    for (int i = 0; i < MADE_BATCH * 8; i++)
+        assert_true(y[i] == (samples[i] > 0 ? one : far));
+}
+
 int main(int argument_count, char **arguments)
 {
     const struct CMUnitTest tests[] = {
@@ -392,6 +451,8 @@ int main(int argument_count, char **arguments)
         cmocka_unit_test(weights_of_columns_are_none_of_channels),
         cmocka_unit_test(negative_padding_comes_first),
         cmocka_unit_test(logarithms_of_small_shares_are_finite),
+        cmocka_unit_test(masks_of_heads_hide_no_steps_behind),
+        cmocka_unit_test(numbers_far_apart_are_chosen_exactly),
     };
 
     if (argument_count > 1)

@@ -427,6 +427,46 @@ static void factors_in_functions_are_known(void **state)
     made_refuse(&made, "Swish (node y): with an alpha");
 }
 
+/* A constant whose numbers are one and the same makes the other operand repeat all the same. */
+static void equal_numbers_of_more_axes_are_no_number(void **state)
+{
+    static const int64_t two = 2, rows[] = {3, 1, 1, 1}, axes[] = {1, 1, 1, 1, 1}, four = 4,
+                         five = 5, single = 1;
+    static const float root = 0.70710678f, one = 1;
+    static const struct {
+        const char *type, *words;
+    } cases[] = {{"Pow", "to other than a constant power"},
+                 {"Where", "or of more axes"},
+                 {"Erf", "the first axis of the model's output y is not the batch"}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct made_model made;
+
+        made_begin(&made, 3, image);
+        made_integers(&made, "two", &two, &single);
+        made_integers(&made, "shape", i < 2 ? rows : axes, i < 2 ? &four : &five);
+        made_node(&made, "Expand", "whole", "two", "shape", NULL);
+        made_int(&made, made_node(&made, "Cast", "twos", "whole", NULL), "to", MADE_FLOAT);
+        made_float(&made, "root", &root);
+        made_float(&made, "one", &one);
+        if (i == 0) {
+            made_node(&made, "Pow", "p", "x", "twos", NULL);
+        } else if (i == 1) {
+            made_node(&made, "Less", "m", "x", "one", NULL);
+            made_node(&made, "Where", "p", "m", "one", "twos", NULL);
+        } else {
+            made_node(&made, "Mul", "r", "x", "root", NULL);
+            made_node(&made, "Erf", "e", "r", NULL);
+            made_node(&made, "Add", "s", "e", "one", NULL);
+            made_node(&made, "Mul", "g", "x", "s", NULL);
+            made_node(&made, "Mul", "p", "g", "twos", NULL);
+        }
+        made_node(&made, "Relu", "y", "p", NULL);
+        made_refuse(&made, cases[i].words);
+    }
+}
+
 int main(int argument_count, char **arguments)
 {
     const struct CMUnitTest tests[] = {
@@ -455,6 +495,7 @@ int main(int argument_count, char **arguments)
         cmocka_unit_test(masks_have_the_axes_of_the_scores),
         cmocka_unit_test(names_of_weights_are_no_others),
         cmocka_unit_test(factors_in_functions_are_known),
+        cmocka_unit_test(equal_numbers_of_more_axes_are_no_number),
     };
 
     if (argument_count > 1)
