@@ -223,7 +223,8 @@ static int append_mat_mul(struct onnx_import *import)
         return given && onnx_attention_absorb(import) ? import->graph->error.code
                                                       : onnx_batch_product(import, &x, &weight);
     }
-    if (weight.kind == ONNX_TENSOR && weight.rank >= 2 && is_matrix(import, &x))
+    if (weight.kind == ONNX_TENSOR && weight.rank >= 2 && x.rank <= weight.rank &&
+        is_matrix(import, &x))
         return append_left_product(import, &x, &weight);
     if (x.kind != ONNX_TENSOR || x.rank < 2 || weight.rank > x.rank || !is_matrix(import, &weight))
         return onnx_missing(import, "other than samples times a constant matrix");

@@ -37,7 +37,7 @@ static int append_dropout(struct onnx_import *import)
                              ? onnx_number(ratio, 0)
                              : 0.5;
 
-    if (x.kind != ONNX_TENSOR || import->node->output_count > 1)
+    if (x.kind != ONNX_TENSOR || onnx_output_is_read(import, 1))
         return onnx_missing(import, "with its mask");
     x.tensor = graph_dropout(import->graph, x.tensor, import->node->name, (float)probability);
     *onnx_output(import, 0) = x;
@@ -324,6 +324,7 @@ static int append_concat(struct onnx_import *import)
         return tensor;
     result.extent[axis] = joined;
     result = onnx_tensor_value(tensor, result.rank, result.extent);
+    result.type = first.type;
     if (batch)
         onnx_axis_move(&result, 0, batch);
     *onnx_output(import, 0) = result;

@@ -26,6 +26,8 @@ static int with_number(struct onnx_import *import, struct onnx_value x, double n
         (x.factor != 0 ? x.factor : 1) * (kind == BROADCAST_MULTIPLY ? number : 1 / number);
     float scale = adds ? (kind == BROADCAST_SUBTRACT_REVERSE ? -1.0f : 1.0f) : 0;
 
+    if (!onnx_type_is_float(x.type))
+        return onnx_missing(import, "of whole numbers, or of a mask");
     if (!adds && factor != 0) {
         x.factor = factor;
         *onnx_output(import, 0) = x;

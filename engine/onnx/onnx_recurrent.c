@@ -105,12 +105,6 @@ static int32_t append_direction(struct onnx_import *import, int32_t x, bool lstm
                            onnx_layer_name(import, reverse ? ".reverse" : "").text, &layer);
 }
 
-static bool is_read(const struct onnx_import *import, int output)
-{
-    return output < import->node->output_count && import->node->output[output] >= 0 &&
-           import->model->readers[import->node->output[output]] > 0;
-}
-
 /* Every step [T,D,B,H], or [B,T,D,H] with layout 1; and the last [D,B,H] or [B,D,H]. */
 static void give_results(struct onnx_import *import, int32_t steps_of, int32_t last, int64_t steps,
                          int64_t directions, int64_t hidden)
@@ -146,7 +140,7 @@ static int append_recurrent(struct onnx_import *import)
 
     if (!is_known(import, lstm))
         return import->error.code;
-    if (is_read(import, 2))
+    if (onnx_output_is_read(import, 2))
         return onnx_missing(import, "whose last cells are read");
     back = strcmp(onnx_attribute_text(import, "direction", "forward", text, sizeof text),
                   "reverse") == 0;
@@ -166,7 +160,7 @@ static int append_recurrent(struct onnx_import *import)
         bool reverse = back || i == 1;
 
         y[i] = append_direction(import, x.tensor, lstm, i, reverse);
-        if (y[i] >= 0 && is_read(import, 1))
+        if (y[i] >= 0 && onnx_output_is_read(import, 1))
             last[i] = graph_last_step(import->graph, y[i], -1,
                                       onnx_layer_name(import, reverse ? ".first" : ".last").text,
                                       reverse);

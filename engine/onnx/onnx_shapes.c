@@ -134,16 +134,17 @@ int onnx_changed_axes(struct onnx_import *import, const struct onnx_value *value
     return rank;
 }
 
-/* The range of indices that starts, ends and steps name, cut to the axis as in Python. */
+/* The range of indices that starts, ends and steps name, cut to the axis. Of a negative step the
+ * start is cut to the first number, as the standard says; in Python such a range is empty. */
 static struct onnx_range range_of(int axis, int64_t extent, int64_t start, int64_t end,
                                   int64_t step)
 {
     int64_t least = step > 0 ? 0 : -1, most = step > 0 ? extent : extent - 1;
 
     step = step < -INT64_MAX ? -INT64_MAX : step; /* either takes the first index alone */
-    start = start < -extent ? least : start < 0 ? start + extent : start;
+    start = start < -extent ? 0 : start < 0 ? start + extent : start;
     end = end < -extent ? least : end < 0 ? end + extent : end;
-    start = start < least ? least : start > most ? most : start;
+    start = start > most ? most : start;
     end = end < least ? least : end > most ? most : end;
     if ((step > 0 && start >= end) || (step < 0 && start <= end))
         return (struct onnx_range){axis, 0, 0, step};

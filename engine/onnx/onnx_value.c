@@ -100,18 +100,29 @@ struct onnx_value *onnx_output(struct onnx_import *import, int index)
     return &import->values[import->node->output[index]];
 }
 
+bool onnx_output_is_read(const struct onnx_import *import, int index)
+{
+    int32_t output = onnx_node_output(import->node, index);
+
+    return output >= 0 && import->model->readers[output] > 0;
+}
+
+/* The types of the ONNX standard. Files that proto3 wrote leave out numbers that are 0. */
+enum { TYPE_FLOAT = 1, TYPE_INT = 2 };
+
 int64_t onnx_attribute_int(const struct onnx_import *import, const char *name, int64_t fallback)
 {
     const Onnx__Attribute *attribute = onnx_attribute(import->node, name);
 
-    return attribute && attribute->has_i ? attribute->i : fallback;
+    return attribute && (attribute->has_i || attribute->type == TYPE_INT) ? attribute->i : fallback;
 }
 
 float onnx_attribute_float(const struct onnx_import *import, const char *name, float fallback)
 {
     const Onnx__Attribute *attribute = onnx_attribute(import->node, name);
 
-    return attribute && attribute->has_f ? attribute->f : fallback;
+    return attribute && (attribute->has_f || attribute->type == TYPE_FLOAT) ? attribute->f
+                                                                            : fallback;
 }
 
 const char *onnx_attribute_text(const struct onnx_import *import, const char *name,

@@ -116,6 +116,8 @@ const struct onnx_value *onnx_input(const struct onnx_import *import, int index)
 struct onnx_value *onnx_output(struct onnx_import *import, int index);
 /* Whether an input is there. */
 bool onnx_has_input(const struct onnx_import *import, int index);
+/* Whether a node, or who runs the model, reads the numbers of an output. */
+bool onnx_output_is_read(const struct onnx_import *import, int index);
 int64_t onnx_attribute_int(const struct onnx_import *import, const char *name, int64_t fallback);
 float onnx_attribute_float(const struct onnx_import *import, const char *name, float fallback);
 const char *onnx_attribute_text(const struct onnx_import *import, const char *name,

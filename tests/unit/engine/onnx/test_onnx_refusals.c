@@ -467,6 +467,43 @@ static void equal_numbers_of_more_axes_are_no_number(void **state)
     }
 }
 
+static void what_no_operator_means_is_refused(void **state)
+{
+    static const float ones[] = {1, 1, 1, 1};
+    struct made_model made;
+    Onnx__Attribute *gamma;
+
+    (void)state;
+    made_begin(&made, 3, image);
+    made_node(&made, "MaxPool", "y", "x", NULL);
+    made_refuse(&made, "it has no kernel_shape");
+    made_begin(&made, 3, image);
+    gamma = made_attribute(&made, made_node(&made, "Selu", "y", "x", NULL), "gamma");
+    gamma->has_f = true;
+    made_refuse(&made, "with a gamma of 0");
+    /* the product has as many axes as the matrix */
+    made_begin(&made, 2, image + 1);
+    made_floats(&made, "w", 4, (const int64_t[]){1, 1, 1, 4}, ones, 4);
+    made_node(&made, "MatMul", "p", "w", "x", NULL);
+    made_node(&made, "Relu", "y", "p", NULL);
+    made_refuse(&made, "MatMul (node p)");
+}
+
+/* Rows of an embedding by the indices with another sign are others. */
+static void symbols_have_no_factor(void **state)
+{
+    static const float table[] = {1, 2, 3};
+    struct made_model made;
+
+    (void)state;
+    made_begin(&made, 1, image + 1);
+    made.tensor_type.elem_type = MADE_INT64;
+    made_floats(&made, "t", 2, (const int64_t[]){3, 1}, table, 3);
+    made_node(&made, "Neg", "n", "x", NULL);
+    made_node(&made, "Gather", "y", "t", "n", NULL);
+    made_refuse(&made, "Neg (node n): of whole numbers");
+}
+
 int main(int argument_count, char **arguments)
 {
     const struct CMUnitTest tests[] = {
@@ -496,6 +533,8 @@ int main(int argument_count, char **arguments)
         cmocka_unit_test(names_of_weights_are_no_others),
         cmocka_unit_test(factors_in_functions_are_known),
         cmocka_unit_test(equal_numbers_of_more_axes_are_no_number),
+        cmocka_unit_test(what_no_operator_means_is_refused),
+        cmocka_unit_test(symbols_have_no_factor),
     };
 
     if (argument_count > 1)
