@@ -55,6 +55,19 @@ static bool has_directions(struct onnx_import *import)
     return false;
 }
 
+/* A bias may be left out. */
+static bool bias_is_known(const struct onnx_value *bias)
+{
+    return bias->kind == ONNX_ABSENT || (bias->kind == ONNX_CONSTANT && bias->rank == 2);
+}
+
+/* Whether it has `rows` numbers for the input and as many for the state. */
+static bool bias_fits(const struct onnx_value *bias, int64_t directions, int64_t rows)
+{
+    return bias->kind == ONNX_ABSENT ||
+           (bias->extent[0] == directions && bias->extent[1] == 2 * rows);
+}
+
 static bool is_known(struct onnx_import *import, bool lstm)
 {
     const struct onnx_value *weights = onnx_input(import, 1), *state = onnx_input(import, 2),
@@ -63,15 +76,14 @@ static bool is_known(struct onnx_import *import, bool lstm)
     int64_t hidden = state->rank == 3 ? state->extent[2] : 0;
 
     if (onnx_input(import, 0)->kind != ONNX_TENSOR || onnx_input(import, 0)->rank != 3 ||
-        weights->kind != ONNX_CONSTANT || state->kind != ONNX_CONSTANT ||
-        bias->kind != ONNX_CONSTANT || weights->rank != 3 || state->rank != 3 || bias->rank != 2 ||
-        hidden < 1 || hidden > HIDDEN_MAX)
+        weights->kind != ONNX_CONSTANT || state->kind != ONNX_CONSTANT || weights->rank != 3 ||
+        state->rank != 3 || !bias_is_known(bias) || hidden < 1 || hidden > HIDDEN_MAX)
         return onnx_missing(import, "without constant weights and biases"), false;
     if (!has_directions(import))
         return false;
     if (weights->extent[1] != gates * hidden || state->extent[1] != gates * hidden ||
-        bias->extent[1] != 2 * gates * hidden || weights->extent[0] != state->extent[0] ||
-        weights->extent[0] != bias->extent[0])
+        weights->extent[0] != state->extent[0] ||
+        !bias_fits(bias, weights->extent[0], gates * hidden))
         return onnx_fail(import, "the shapes of its weights do not fit each other"), false;
     if (!is_zero(onnx_input(import, 5)) || (lstm && !is_zero(onnx_input(import, 6))) ||
         onnx_has_input(import, 4) || (lstm && onnx_has_input(import, 7)))
@@ -83,11 +95,21 @@ static bool is_known(struct onnx_import *import, bool lstm)
     return true;
 }
 
+/* The biases of all gates; 0 if they are left out. ONNX_UNKNOWN: the error is kept. */
+static struct onnx_value biases_of(struct onnx_import *import, int64_t rows)
+{
+    const int64_t extent[2] = {onnx_input(import, 1)->extent[0], 2 * rows};
+    void *numbers;
+
+    return onnx_has_input(import, 3) ? *onnx_input(import, 3)
+                                     : onnx_constant_new(import, ONNX_FLOAT, 2, extent, &numbers);
+}
+
 /* One direction: [B,T,F] -> [B,T,H]. */
 static int32_t append_direction(struct onnx_import *import, int32_t x, bool lstm, int direction,
                                 bool reverse)
 {
-    const struct onnx_value *bias = onnx_input(import, 3);
+    const struct onnx_value bias = biases_of(import, onnx_input(import, 1)->extent[1]);
     int64_t hidden = onnx_input(import, 2)->extent[2];
     const struct recurrent_layer layer = {
         .cell = lstm ? RECURRENT_LSTM : RECURRENT_GRU, .hidden = hidden, .reverse = reverse};
@@ -96,10 +118,11 @@ static int32_t append_direction(struct onnx_import *import, int32_t x, bool lstm
                                 "bias_ih_l0_reverse", "bias_hh_l0_reverse"}};
     const char *const *name = names[reverse];
 
-    if (bind_gates(import, onnx_input(import, 1), direction, 0, hidden, lstm, name[0]) ||
+    if (import->error.code ||
+        bind_gates(import, onnx_input(import, 1), direction, 0, hidden, lstm, name[0]) ||
         bind_gates(import, onnx_input(import, 2), direction, 0, hidden, lstm, name[1]) ||
-        bind_gates(import, bias, direction, 0, hidden, lstm, name[2]) ||
-        bind_gates(import, bias, direction, (lstm ? 4 : 3) * hidden, hidden, lstm, name[3]))
+        bind_gates(import, &bias, direction, 0, hidden, lstm, name[2]) ||
+        bind_gates(import, &bias, direction, (lstm ? 4 : 3) * hidden, hidden, lstm, name[3]))
         return import->error.code;
     return graph_recurrent(import->graph, x, -1,
                            onnx_layer_name(import, reverse ? ".reverse" : "").text, &layer);
@@ -299,15 +322,13 @@ static bool rnn_is_known(struct onnx_import *import, enum activation_kind *kind)
 
     if (x->kind != ONNX_TENSOR || x->rank != 3 || weight->kind != ONNX_CONSTANT ||
         state->kind != ONNX_CONSTANT || weight->rank != 3 || state->rank != 3 ||
-        (bias->kind != ONNX_ABSENT && (bias->kind != ONNX_CONSTANT || bias->rank != 2)))
+        !bias_is_known(bias))
         return onnx_missing(import, "without constant weights and biases"), false;
     if (!has_directions(import))
         return false;
     if (weight->extent[1] != state->extent[1] || state->extent[1] != state->extent[2] ||
         weight->extent[0] != state->extent[0] || state->extent[2] < 1 ||
-        state->extent[2] > HIDDEN_MAX ||
-        (bias->kind != ONNX_ABSENT &&
-         (bias->extent[0] != weight->extent[0] || bias->extent[1] != 2 * state->extent[1])))
+        state->extent[2] > HIDDEN_MAX || !bias_fits(bias, weight->extent[0], state->extent[1]))
         return onnx_fail(import, "the shapes of its weights do not fit each other"), false;
     if (!is_zero(onnx_input(import, 5)) || onnx_has_input(import, 4))
         return onnx_missing(import, "with lengths, or a state that is not 0"), false;

@@ -6,6 +6,7 @@
 #include "tests/support/session.h"
 #include "tests/support/temporary_folder.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -235,4 +236,10 @@ int64_t made_compute(const struct made_model *made, const float *x,
     graph_release(&graph);
     onnx_close(model);
     return count;
+}
+
+void made_expect_near(double found, double expected, double tolerance)
+{
+    if (!(fabs(found - expected) <= tolerance * fmax(0.5, fabs(expected))))
+        fail_msg("%.9g instead of %.9g", found, expected);
 }
