@@ -470,6 +470,60 @@ static void masks_side_by_side_stay_masks(void **state)
         assert_true(y[i] == (samples[i / 16 * 8 + i % 8] <= 0));
 }
 
+/* The same of several outputs, each of which has a loss. */
+static void softmaxes_of_several_outputs_are_left_to_the_losses(void **state)
+{
+    static const struct loss_head heads[] = {
+        {.classes = 8, .labels = 1, .weight = 1},
+        {.classes = 8, .labels = 1, .weight = 1, .binary = true},
+        {.classes = 8, .labels = 1, .weight = 1}};
+    static const char *const ends[] = {"Softmax", "Sigmoid", "Sigmoid"}, *const names[] = {"y", "a",
+                                                                                           "b"};
+    static const enum graph_op reads[] = {OP_LEAKY_RELU, OP_LEAKY_RELU, OP_ACTIVATION};
+    struct model_config config = {.kind = MODEL_ONNX};
+    struct model_data data = {.rank = 1,
+                              .sample_shape = {8},
+                              .outputs = 24,
+                              .loss = LOSS_HEADS,
+                              .heads = heads,
+                              .head_count = 3,
+                              .no_loss = true};
+    Onnx__ValueInfo more[2], *outputs[3];
+    struct error error = {0};
+    const struct graph_node *last;
+    struct made_model made;
+    struct graph graph;
+
+    (void)state;
+    made_begin(&made, 1, &eight);
+    outputs[0] = made.output[0];
+    for (int i = 0; i < 3; i++) {
+        char *scores[] = {(char *)"l", (char *)"m", (char *)"n"};
+
+        made_node(&made, "LeakyRelu", scores[i], "x", NULL);
+        made_node(&made, ends[i], names[i], scores[i], NULL);
+        if (i == 0)
+            continue;
+        onnx__value_info__init(&more[i - 1]);
+        more[i - 1].name = (char *)names[i];
+        outputs[i] = &more[i - 1];
+    }
+    made.graph.n_output = 3;
+    made.graph.output = outputs;
+    made_write(&made);
+    assert_int_equal(onnx_open(NULL, temporary_path("model.onnx"), &config.onnx, &error), 0);
+    graph_init(&graph, MADE_BATCH, false);
+    if (model_build(&config, &data, &graph, &error) || graph_finish(&graph, &error))
+        fail_msg("%s", error.text);
+    last = &graph.nodes[graph.node_count - 1];
+    assert_int_equal(last->op, OP_CONCATENATE);
+    assert_int_equal(graph.output, last->output[0]);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(graph.nodes[graph.tensors[last->input[i]].producer].op, reads[i]);
+    graph_release(&graph);
+    onnx_close(config.onnx);
+}
+
 int main(int argument_count, char **arguments)
 {
     const struct CMUnitTest tests[] = {
@@ -493,6 +547,7 @@ int main(int argument_count, char **arguments)
         cmocka_unit_test(outputs_that_nothing_reads_are_no_matter),
         cmocka_unit_test(signals_are_resized_by_half_pixels),
         cmocka_unit_test(masks_side_by_side_stay_masks),
+        cmocka_unit_test(softmaxes_of_several_outputs_are_left_to_the_losses),
     };
 
     if (argument_count > 1)
