@@ -252,22 +252,28 @@ static struct onnx_value walk_result(struct onnx_import *import, const struct wa
 
 /* Whether a whole number is ONNX_BATCH, which stands for the number of samples, or a part or a
  * multiple of it. Such a one says how a shape is made, but is not known as a number. */
-static bool walk_counts_samples(const struct walk *walk, int64_t count)
+static bool counts_samples(int64_t number)
 {
     static const int64_t least = ONNX_BATCH >> 8, most = (int64_t)1 << 62;
-    bool counts = false;
 
-    for (int64_t i = 0; i < count && !counts; i++) {
-        int64_t number = walk_integer(walk, 0, i);
-
-        counts = (number >= least && number < most) || (number <= -least && number > -most);
-    }
-    return counts;
+    return (number >= least && number < most) || (number <= -least && number > -most);
 }
 
-/* What a type of fewer bits keeps of a whole number. */
+/* Whether one of the numbers is such. */
+static bool walk_counts_samples(const struct walk *walk, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++)
+        if (counts_samples(walk_integer(walk, 0, i)))
+            return true;
+    return false;
+}
+
+/* What a type of fewer bits keeps of a whole number; all of one that stands for the number of
+ * samples. */
 static int64_t whole_wrap(enum onnx_type type, int64_t number)
 {
+    if (type != ONNX_BOOL && counts_samples(number))
+        return number;
     switch (type) {
     case ONNX_BOOL:
         return number != 0;
@@ -284,14 +290,13 @@ static int64_t whole_wrap(enum onnx_type type, int64_t number)
     }
 }
 
-/* A cast of a number that stands for the number of samples keeps it. */
 static int64_t whole_cast(const struct walk *walk, enum onnx_type type, int64_t index)
 {
     int64_t number = walk_integer(walk, 0, index);
 
     if (type == ONNX_BOOL)
         return walk_number(walk, 0, index) != 0; /* 0.5 is true */
-    return walk_counts_samples(walk, 1) ? number : whole_wrap(type, number);
+    return whole_wrap(type, number);
 }
 
 /* ---- operators ---- */
@@ -330,7 +335,8 @@ static int fold_unary(struct onnx_import *import, int index)
         else if (casts || like)
             ((int64_t *)numbers)[i] = whole_cast(&walk, type, i);
         else
-            ((int64_t *)numbers)[i] = onnx_to_whole(unary[index].of(walk_number(&walk, 0, i)));
+            ((int64_t *)numbers)[i] =
+                whole_wrap(type, onnx_to_whole(unary[index].of(walk_number(&walk, 0, i))));
     *onnx_output(import, 0) = result;
     return import->error.code;
 }
@@ -430,7 +436,8 @@ static int fold_binary(struct onnx_import *import, int index)
         if (onnx_type_is_float(type))
             ((double *)numbers)[i] = onnx_rounded(type, number);
         else
-            ((int64_t *)numbers)[i] = onnx_type_is_float(from) ? (int64_t)number : whole;
+            ((int64_t *)numbers)[i] =
+                onnx_type_is_float(from) ? (int64_t)number : whole_wrap(type, whole);
     }
     *onnx_output(import, 0) = result;
     return import->error.code;

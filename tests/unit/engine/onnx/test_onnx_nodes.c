@@ -524,6 +524,33 @@ static void softmaxes_of_several_outputs_are_left_to_the_losses(void **state)
     onnx_close(config.onnx);
 }
 
+/* The number of samples stays what it is where a shape is cast, wherever it stands in it; sums of
+ * few bits wrap. */
+static void shapes_are_cast_and_sums_wrap(void **state)
+{
+    enum { INT32 = 6, UINT8 = 2 };
+    static const int64_t order[] = {1, 0}, number = 200, one = 1;
+    float y[MADE_BATCH * MADE_SAMPLE_MAX];
+    struct made_model made;
+
+    (void)state;
+    made_begin(&made, 1, &eight);
+    made_integers(&made, "number", &number, &one);
+    made_ints(&made, made_node(&made, "Transpose", "t", "x", NULL), "perm", order, 2);
+    made_node(&made, "Shape", "s", "t", NULL);
+    made_int(&made, made_node(&made, "Cast", "few", "s", NULL), "to", INT32);
+    made_int(&made, made_node(&made, "Cast", "shape", "few", NULL), "to", MADE_INT64);
+    made_node(&made, "Reshape", "r", "t", "shape", NULL);
+    made_ints(&made, made_node(&made, "Transpose", "u", "r", NULL), "perm", order, 2);
+    made_int(&made, made_node(&made, "Cast", "small", "number", NULL), "to", UINT8);
+    made_node(&made, "Add", "sum", "small", "small", NULL);
+    made_int(&made, made_node(&made, "Cast", "factor", "sum", NULL), "to", MADE_FLOAT);
+    made_node(&made, "Mul", "y", "u", "factor", NULL);
+    assert_int_equal(made_compute(&made, samples, y), MADE_BATCH * 8);
+    for (int i = 0; i < MADE_BATCH * 8; i++)
+        made_expect_near(y[i], 144 * (double)samples[i], 1e-6);
+}
+
 int main(int argument_count, char **arguments)
 {
     const struct CMUnitTest tests[] = {
@@ -548,6 +575,7 @@ int main(int argument_count, char **arguments)
         cmocka_unit_test(signals_are_resized_by_half_pixels),
         cmocka_unit_test(masks_side_by_side_stay_masks),
         cmocka_unit_test(softmaxes_of_several_outputs_are_left_to_the_losses),
+        cmocka_unit_test(shapes_are_cast_and_sums_wrap),
     };
 
     if (argument_count > 1)
