@@ -418,12 +418,11 @@ static bool is_view(const struct onnx_import *import)
 {
     const char *name = import->node->proto->op_type;
     bool add = strcmp(name, "Add") == 0, product = strcmp(name, "MatMul") == 0;
-    double number = 1;
 
     if (is_among(name, views))
         return true;
     for (int i = 0; i < 2 && (add || product); i++)
-        if (onnx_is_uniform(onnx_input(import, i), &number) && number == 0)
+        if (onnx_is_zero(onnx_input(import, i)))
             return true;
     return false;
 }

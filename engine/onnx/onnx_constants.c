@@ -228,6 +228,13 @@ bool onnx_is_uniform(const struct onnx_value *value, double *number)
     return true;
 }
 
+bool onnx_is_zero(const struct onnx_value *value)
+{
+    double number;
+
+    return onnx_is_uniform(value, &number) && number == 0;
+}
+
 bool onnx_is_number_beside(const struct onnx_value *value, const struct onnx_value *like,
                            double *number)
 {

@@ -371,7 +371,6 @@ static bool add_zero(struct onnx_import *import)
 {
     const struct onnx_value *a = onnx_input(import, 0), *b = onnx_input(import, 1);
     struct onnx_value result;
-    double number = 1;
 
     if (strcmp(import->node->proto->op_type, "Add") != 0 || import->node->input_count != 2)
         return false;
@@ -381,8 +380,7 @@ static bool add_zero(struct onnx_import *import)
         a = b;
         b = swapped;
     }
-    if (!onnx_value_trains(b) || b->part_count || !onnx_is_uniform(a, &number) || number != 0 ||
-        a->rank < b->rank)
+    if (!onnx_value_trains(b) || b->part_count || !onnx_is_zero(a) || a->rank < b->rank)
         return false;
     result = *b;
     result.rank = a->rank;

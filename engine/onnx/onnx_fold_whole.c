@@ -67,11 +67,9 @@ static int fold_mat_mul(struct onnx_import *import)
     const struct onnx_value *a = onnx_input(import, 0), *b = onnx_input(import, 1);
     int64_t extent[ONNX_RANK_MAX];
     struct onnx_value zero;
-    double number = 1;
     void *numbers;
 
-    if (!(onnx_is_uniform(a, &number) && number == 0) &&
-        !(onnx_is_uniform(b, &number) && number == 0))
+    if (!onnx_is_zero(a) && !onnx_is_zero(b))
         return onnx_missing(import, "it computes with constants alone");
     if (a->rank < 2 || b->rank != 2)
         return onnx_missing(import, "of constants of other dimensions");

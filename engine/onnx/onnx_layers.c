@@ -35,9 +35,7 @@ int onnx_done_as(struct onnx_import *import, struct onnx_value value, int32_t te
 
 bool onnx_bind_bias(struct onnx_import *import, const struct onnx_value *bias, int64_t width)
 {
-    double number;
-
-    if (bias->kind != ONNX_CONSTANT || (onnx_is_uniform(bias, &number) && number == 0))
+    if (bias->kind != ONNX_CONSTANT || onnx_is_zero(bias))
         return false;
     graph_bind_parameter(
         import->graph, "bias",
@@ -100,6 +98,7 @@ static int append_gemm(struct onnx_import *import)
     const struct onnx_value *bias = onnx_input(import, 2);
     double alpha = onnx_attribute_float(import, "alpha", 1);
     double beta = bias->kind == ONNX_ABSENT ? 1 : onnx_attribute_float(import, "beta", 1);
+    bool single = bias->kind == ONNX_CONSTANT && onnx_value_elements(bias) == 1; /* for all */
     int code;
 
     /* [N] or [1, N]: another shape repeats along the rows, or is of the samples */
@@ -116,7 +115,13 @@ static int append_gemm(struct onnx_import *import)
     if (!onnx_attribute_int(import, "transB", 0) &&
         onnx_constant_permute(import, &weight, (int[]){1, 0}))
         return import->error.code;
-    code = append_product(import, &x, &weight, bias);
+    code = append_product(import, &x, &weight, single ? NULL : bias);
+    if (code == 0 && single && !onnx_is_zero(bias)) {
+        code = onnx_combine(import, &x, bias, BROADCAST_ADD);
+        if (code || onnx_output(import, 0)->kind != ONNX_TENSOR)
+            return code;
+        x = *onnx_output(import, 0);
+    }
     x.factor = beta == 1 ? 0 : beta;
     return code ? code : onnx_done(import, x);
 }

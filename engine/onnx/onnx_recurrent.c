@@ -36,9 +36,7 @@ static int bind_gates(struct onnx_import *import, const struct onnx_value *value
 /* Whether an input is left out, or 0 everywhere. */
 static bool is_zero(const struct onnx_value *value)
 {
-    double number;
-
-    return value->kind == ONNX_ABSENT || (onnx_is_uniform(value, &number) && number == 0);
+    return value->kind == ONNX_ABSENT || onnx_is_zero(value);
 }
 
 /* Whether the weights have as many directions as the node says. */

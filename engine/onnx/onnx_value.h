@@ -146,6 +146,8 @@ double onnx_store_number(const struct onnx_store *store, int64_t place);
 /* Whether it is a floating-point constant with this one number everywhere, of which no part
  * trains. */
 bool onnx_is_uniform(const struct onnx_value *value, double *number);
+/* Whether that number is 0. */
+bool onnx_is_zero(const struct onnx_value *value);
 /* The same of a constant that has no more numbers along any axis than `like`: beside it
  * the constant is that one number. */
 bool onnx_is_number_beside(const struct onnx_value *value, const struct onnx_value *like,

@@ -1,0 +1,151 @@
+/* test_onnx_standard.c: what the standard of ONNX allows and torch.onnx does not write. */
+#include "tests/support/made_model.h"
+#include "tests/support/temporary_folder.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+static const float samples[MADE_BATCH * 8] = {-1e6f, -1e4f, -7, -3,   -1e-3f, -1e-6f, 0, 0.3f,
+                                              1e-6f, 1e-3f, 4,  6.5f, 9,      1e4f,   3, 1e6f};
+static const int64_t eight = 8;
+
+/* A start before the first number is the first number, also of a negative step. */
+static void slices_backwards_begin_within_the_axis(void **state)
+{
+    static const int64_t start = -100, end = -1000, axis = 1, step = -1, one = 1;
+    float y[MADE_BATCH * MADE_SAMPLE_MAX];
+    struct made_model made;
+
+    (void)state;
+    made_begin(&made, 1, &eight);
+    made_integers(&made, "start", &start, &one);
+    made_integers(&made, "end", &end, &one);
+    made_integers(&made, "axis", &axis, &one);
+    made_integers(&made, "step", &step, &one);
+    made_node(&made, "Slice", "y", "x", "start", "end", "axis", "step", NULL);
+    assert_int_equal(made_compute(&made, samples, y), MADE_BATCH);
+    assert_true(y[0] == samples[0] && y[1] == samples[8]);
+}
+
+/* Files of proto3 leave out a number that is 0. */
+static void an_attribute_without_its_number_is_0(void **state)
+{
+    enum { TYPE_FLOAT = 1, TYPE_INT = 2 };
+    static const int64_t axes = 1, one = 1, row[] = {1, 8};
+    float y[MADE_BATCH * MADE_SAMPLE_MAX];
+    struct made_model made;
+    Onnx__Attribute *left_out;
+
+    (void)state;
+    made_begin(&made, 2, row);
+    made_integers(&made, "axes", &axes, &one);
+    left_out =
+        made_attribute(&made, made_node(&made, "ReduceSum", "r", "x", "axes", NULL), "keepdims");
+    left_out->has_type = true;
+    left_out->type = TYPE_INT;
+    left_out = made_attribute(&made, made_node(&made, "LeakyRelu", "l", "r", NULL), "alpha");
+    left_out->has_type = true;
+    left_out->type = TYPE_FLOAT;
+    made_node(&made, "ReduceSum", "y", "l", "axes", NULL);
+    assert_int_equal(made_compute(&made, samples, y), MADE_BATCH);
+    made_expect_near(y[0], 0.3, 1e-6);
+}
+
+/* A second output that nothing reads, as PyTorch's older exporter writes the mask of a dropout. */
+static void outputs_that_nothing_reads_are_no_matter(void **state)
+{
+    static const struct {
+        const char *type, *input;
+    } cases[] = {{"Dropout", NULL}, {"MaxPool", NULL}, {"LayerNormalization", "w"}};
+    static const int64_t row[] = {1, 8}, one[] = {1};
+    static const float ones[] = {1, 1, 1, 1, 1, 1, 1, 1};
+    float y[MADE_BATCH * MADE_SAMPLE_MAX];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct made_model made;
+        int node;
+
+        made_begin(&made, 2, row);
+        made_floats(&made, "w", 1, &eight, ones, 8);
+        node = made_node(&made, cases[i].type, "y", "x", cases[i].input, NULL);
+        if (i == 1)
+            made_ints(&made, node, "kernel_shape", one, 1);
+        made.outputs[node][1] = (char *)"more";
+        made.node[node].n_output = 2;
+        assert_int_equal(made_compute(&made, samples, y), MADE_BATCH * 8);
+    }
+}
+
+/* The number of samples stays what it is where a shape is cast, wherever it stands in it; sums of
+ * few bits wrap. */
+static void shapes_are_cast_and_sums_wrap(void **state)
+{
+    enum { INT32 = 6, UINT8 = 2 };
+    static const int64_t order[] = {1, 0}, number = 200, one = 1;
+    float y[MADE_BATCH * MADE_SAMPLE_MAX];
+    struct made_model made;
+
+    (void)state;
+    made_begin(&made, 1, &eight);
+    made_integers(&made, "number", &number, &one);
+    made_ints(&made, made_node(&made, "Transpose", "t", "x", NULL), "perm", order, 2);
+    made_node(&made, "Shape", "s", "t", NULL);
+    made_int(&made, made_node(&made, "Cast", "few", "s", NULL), "to", INT32);
+    made_int(&made, made_node(&made, "Cast", "shape", "few", NULL), "to", MADE_INT64);
+    made_node(&made, "Reshape", "r", "t", "shape", NULL);
+    made_ints(&made, made_node(&made, "Transpose", "u", "r", NULL), "perm", order, 2);
+    made_int(&made, made_node(&made, "Cast", "small", "number", NULL), "to", UINT8);
+    made_node(&made, "Add", "sum", "small", "small", NULL);
+    made_int(&made, made_node(&made, "Cast", "factor", "sum", NULL), "to", MADE_FLOAT);
+    made_node(&made, "Mul", "y", "u", "factor", NULL);
+    assert_int_equal(made_compute(&made, samples, y), MADE_BATCH * 8);
+    for (int i = 0; i < MADE_BATCH * 8; i++)
+        made_expect_near(y[i], 144 * (double)samples[i], 1e-6);
+}
+
+/* beta times one number is added to all columns. */
+static void one_bias_is_that_of_all_columns(void **state)
+{
+    static const float ones[16] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, bias = 3;
+    float y[MADE_BATCH * MADE_SAMPLE_MAX];
+    struct made_model made;
+    Onnx__Attribute *beta;
+    int node;
+
+    (void)state;
+    made_begin(&made, 1, &eight);
+    made_floats(&made, "w", 2, (const int64_t[]){8, 2}, ones, 16);
+    made_float(&made, "b", &bias);
+    node = made_node(&made, "Gemm", "y", "x", "w", "b", NULL);
+    beta = made_attribute(&made, node, "beta");
+    beta->has_f = true;
+    beta->f = 2;
+    assert_int_equal(made_compute(&made, samples, y), MADE_BATCH * 2);
+    for (int i = 0; i < MADE_BATCH * 2; i++) {
+        double sum = 6;
+
+        for (int k = 0; k < 8; k++)
+            sum += (double)samples[i / 2 * 8 + k];
+        made_expect_near(y[i], sum, 1e-6);
+    }
+}
+
+int main(int argument_count, char **arguments)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(slices_backwards_begin_within_the_axis),
+        cmocka_unit_test(an_attribute_without_its_number_is_0),
+        cmocka_unit_test(outputs_that_nothing_reads_are_no_matter),
+        cmocka_unit_test(shapes_are_cast_and_sums_wrap),
+        cmocka_unit_test(one_bias_is_that_of_all_columns),
+    };
+
+    if (argument_count > 1)
+        cmocka_set_test_filter(arguments[1]);
+    return cmocka_run_group_tests(tests, temporary_folder_make, temporary_folder_remove);
+}
