@@ -464,6 +464,38 @@ static int fold_where(struct onnx_import *import)
     return import->error.code;
 }
 
+/* Between two numbers, either of which may be left out. */
+static int fold_clip(struct onnx_import *import)
+{
+    const bool lower = onnx_has_input(import, 1), upper = onnx_has_input(import, 2);
+    const int inputs[] = {0, lower ? 1 : 2, 2}, high = lower ? 2 : 1;
+    enum onnx_type type = onnx_input(import, 0)->type;
+    struct walk walk;
+    struct onnx_value result;
+    int64_t count;
+    void *numbers;
+
+    if (!walk_begin(import, inputs, 1 + lower + upper, &walk))
+        return import->error.code;
+    result = walk_result(import, &walk, type, &numbers, &count);
+    for (int64_t i = 0; i < count; i++)
+        if (onnx_type_is_float(type)) {
+            double number = walk_number(&walk, 0, i);
+
+            number = lower ? fmax(number, walk_number(&walk, 1, i)) : number;
+            ((double *)numbers)[i] = upper ? fmin(number, walk_number(&walk, high, i)) : number;
+        } else {
+            int64_t whole = walk_integer(&walk, 0, i);
+            int64_t least = lower ? walk_integer(&walk, 1, i) : whole;
+            int64_t most = upper ? walk_integer(&walk, high, i) : INT64_MAX;
+
+            whole = whole < least ? least : whole;
+            ((int64_t *)numbers)[i] = whole > most ? most : whole;
+        }
+    *onnx_output(import, 0) = result;
+    return import->error.code;
+}
+
 /* ---- which ---- */
 
 /* Whether what the node reads is known: all of it is constant, or it asks for shapes and types
@@ -494,8 +526,9 @@ static bool has_operands(const struct onnx_import *import, int count)
 /* The function of an operator that is none of the tables above; NULL: there is none. */
 static const struct onnx_fold_entry *entry_find(const char *name)
 {
-    static const struct onnx_fold_entry where[] = {{"Where", fold_where}, {NULL, NULL}};
-    const struct onnx_fold_entry *const lists[] = {where, onnx_fold_views, onnx_fold_whole};
+    static const struct onnx_fold_entry others[] = {
+        {"Where", fold_where}, {"Clip", fold_clip}, {NULL, NULL}};
+    const struct onnx_fold_entry *const lists[] = {others, onnx_fold_views, onnx_fold_whole};
 
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         for (const struct onnx_fold_entry *entry = lists[i]; entry->name; entry++)

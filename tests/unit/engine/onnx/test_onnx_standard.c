@@ -135,6 +135,35 @@ static void one_bias_is_that_of_all_columns(void **state)
     }
 }
 
+/* ((1 2 3) (4 5 6)) times ((1 2) (3 4) (5 6)), the means of its columns, at most 40. */
+static void constants_are_multiplied_reduced_and_clipped(void **state)
+{
+    static const int64_t numbers[] = {1, 2, 3, 4, 5, 6}, left[] = {2, 3}, right[] = {3, 2},
+                         rows = 0, most = 40, one = 1, two = 2, six = 6;
+    static const double factors[] = {35.5, 40};
+    float y[MADE_BATCH * MADE_SAMPLE_MAX];
+    struct made_model made;
+
+    (void)state;
+    made_begin(&made, 1, &two);
+    made_integers(&made, "numbers", numbers, &six);
+    made_integers(&made, "left", left, &two);
+    made_integers(&made, "right", right, &two);
+    made_integers(&made, "rows", &rows, &one);
+    made_integers(&made, "whole", &most, &one);
+    made_int(&made, made_node(&made, "Cast", "n", "numbers", NULL), "to", MADE_FLOAT);
+    made_int(&made, made_node(&made, "Cast", "most", "whole", NULL), "to", MADE_FLOAT);
+    made_node(&made, "Reshape", "a", "n", "left", NULL);
+    made_node(&made, "Reshape", "b", "n", "right", NULL);
+    made_node(&made, "MatMul", "p", "a", "b", NULL);
+    made_int(&made, made_node(&made, "ReduceMean", "m", "p", "rows", NULL), "keepdims", 0);
+    made_node(&made, "Clip", "k", "m", "", "most", NULL);
+    made_node(&made, "Mul", "y", "x", "k", NULL);
+    assert_int_equal(made_compute(&made, samples, y), MADE_BATCH * 2);
+    for (int i = 0; i < MADE_BATCH * 2; i++)
+        made_expect_near(y[i], factors[i % 2] * (double)samples[i], 1e-6);
+}
+
 int main(int argument_count, char **arguments)
 {
     const struct CMUnitTest tests[] = {
@@ -143,6 +172,7 @@ int main(int argument_count, char **arguments)
         cmocka_unit_test(outputs_that_nothing_reads_are_no_matter),
         cmocka_unit_test(shapes_are_cast_and_sums_wrap),
         cmocka_unit_test(one_bias_is_that_of_all_columns),
+        cmocka_unit_test(constants_are_multiplied_reduced_and_clipped),
     };
 
     if (argument_count > 1)
