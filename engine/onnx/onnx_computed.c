@@ -462,9 +462,11 @@ static bool turned_replace(struct onnx_import *import)
  * tensor, if it is an operand of a product with samples. Returns whether it is such. */
 static bool stack_replace(struct onnx_import *import)
 {
-    bool product = strcmp(import->node->proto->op_type, "MatMul") == 0;
+    bool gemm = strcmp(import->node->proto->op_type, "Gemm") == 0;
+    bool product = gemm || (strcmp(import->node->proto->op_type, "MatMul") == 0 &&
+                            import->node->input_count == 2);
 
-    for (int i = 0; i < 2 && product && import->node->input_count == 2; i++) {
+    for (int i = gemm ? 1 : 0; i < 2 && product; i++) {
         const struct onnx_value *weight = onnx_input(import, i);
         int64_t stack = 1;
 

@@ -164,6 +164,32 @@ static void constants_are_multiplied_reduced_and_clipped(void **state)
         made_expect_near(y[i], factors[i % 2] * (double)samples[i], 1e-6);
 }
 
+/* Rows of a parameter in another order are a Gemm's weights. */
+static void weights_may_be_rows_in_another_order(void **state)
+{
+    static const float weights[16] = {1, 1, 1, 1, 1, 1, 1, 1, 0, 2}, biases[] = {3, 4};
+    static const int64_t order[] = {1, 0}, two = 2;
+    float y[MADE_BATCH * MADE_SAMPLE_MAX];
+    struct made_model made;
+
+    (void)state;
+    made_begin(&made, 1, &eight);
+    made_floats(&made, "w", 2, (const int64_t[]){2, 8}, weights, 16);
+    made_floats(&made, "b", 1, &two, biases, 2);
+    made_integers(&made, "order", order, &two);
+    made_node(&made, "Gather", "turned", "w", "order", NULL);
+    made_int(&made, made_node(&made, "Gemm", "y", "x", "turned", "b", NULL), "transB", 1);
+    assert_int_equal(made_compute(&made, samples, y), MADE_BATCH * 2);
+    for (int i = 0; i < MADE_BATCH; i++) {
+        double sum = 4;
+
+        for (int k = 0; k < 8; k++)
+            sum += (double)samples[i * 8 + k];
+        made_expect_near(y[2 * i], 2 * (double)samples[i * 8 + 1] + 3, 1e-6);
+        made_expect_near(y[2 * i + 1], sum, 1e-6);
+    }
+}
+
 int main(int argument_count, char **arguments)
 {
     const struct CMUnitTest tests[] = {
@@ -173,6 +199,7 @@ int main(int argument_count, char **arguments)
         cmocka_unit_test(shapes_are_cast_and_sums_wrap),
         cmocka_unit_test(one_bias_is_that_of_all_columns),
         cmocka_unit_test(constants_are_multiplied_reduced_and_clipped),
+        cmocka_unit_test(weights_may_be_rows_in_another_order),
     };
 
     if (argument_count > 1)
