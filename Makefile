@@ -179,7 +179,8 @@ $(ONNX_MESSAGES).c: $(ONNX_MESSAGES).h
 $(BUILD)/obj/engine/onnx/onnx.pb-c.o: $(ONNX_MESSAGES).c
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -c $< -o $@
-$(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard engine/onnx/*.c)): | $(ONNX_MESSAGES).h
+ONNX_READERS := $(wildcard engine/onnx/*.c tests/unit/engine/onnx/*.c) tests/support/made_model.c
+$(patsubst %.c,$(BUILD)/obj/%.o,$(ONNX_READERS)): | $(ONNX_MESSAGES).h
 
 # What traind-web shows is in the program. The list of the files is made anew when one comes or goes.
 WEB_ASSETS := $(sort $(wildcard web/assets/*))
