@@ -43,7 +43,7 @@ static int new_shape(struct onnx_import *import, const struct onnx_value *value,
     if (inferred >= 0 && product > 0 && elements % product == 0)
         product *= extent[inferred] = elements / product;
     if (product != elements || elements == INT64_MAX || !onnx_shape_fits(rank, extent))
-        return onnx_fail(import, "the new shape does not have as many numbers as the input");
+        return onnx_fail_shapes(import, "the new shape does not have as many numbers as the input");
     return rank;
 }
 

@@ -106,6 +106,14 @@ void onnx_blocks_release(struct onnx_import *import);
 /* Keeps the error "node <name> (<operator>): <sentence>"; returns -EINVAL. */
 int onnx_fail(struct onnx_import *import, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+/* The same of shapes that disagree, perhaps because the file has a fixed batch. */
+int onnx_fail_shapes(struct onnx_import *import, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* An extent for a sentence: a number, or the batch. */
+struct onnx_extent_text {
+    char text[48];
+};
+struct onnx_extent_text onnx_extent_text(int64_t extent);
 /* Notes that this form of the present node is missing, and why; its results become unknown. Returns
  * 0. */
 int onnx_missing(struct onnx_import *import, const char *format, ...)

@@ -504,6 +504,24 @@ static void symbols_have_no_factor(void **state)
     made_refuse(&made, "Neg (node n): of whole numbers");
 }
 
+/* The cause is the number that the exporter had as a batch. */
+static void a_fixed_batch_is_told(void **state)
+{
+    static const float ones[16] = {1};
+    struct made_model made;
+
+    (void)state;
+    made_begin(&made, 1, image + 1);
+    made.dimension[0].has_dim_value = true;
+    made.dimension[0].dim_value = 4;
+    made_floats(&made, "c", 2, (const int64_t[]){4, 4}, ones, 16);
+    made_node(&made, "Shape", "s", "x", NULL);
+    made_node(&made, "Expand", "e", "c", "s", NULL);
+    made_node(&made, "Add", "y", "x", "e", NULL);
+    made_refuse(&made, "an extent of 4 cannot be expanded to the batch; the file has a fixed batch "
+                       "of 4, which may be why: export it with an open one");
+}
+
 int main(int argument_count, char **arguments)
 {
     const struct CMUnitTest tests[] = {
@@ -535,6 +553,7 @@ int main(int argument_count, char **arguments)
         cmocka_unit_test(equal_numbers_of_more_axes_are_no_number),
         cmocka_unit_test(what_no_operator_means_is_refused),
         cmocka_unit_test(symbols_have_no_factor),
+        cmocka_unit_test(a_fixed_batch_is_told),
     };
 
     if (argument_count > 1)
