@@ -522,6 +522,22 @@ static void a_fixed_batch_is_told(void **state)
                        "of 4, which may be why: export it with an open one");
 }
 
+/* A parameter of the most axes there are has no room for the batch before them. */
+static void factors_of_many_axes_are_refused(void **state)
+{
+    static const int64_t extent[8] = {2, 1, 1, 1, 1, 1, 1, 2};
+    static const float numbers[4] = {1, 2, 3, 4};
+    struct made_model made;
+
+    (void)state;
+    made_begin(&made, 3, image);
+    made_floats(&made, "p", 8, extent, numbers, 4);
+    made_floats(&made, "q", 1, (const int64_t[]){2}, numbers, 2);
+    made_node(&made, "Mul", "m", "p", "q", NULL);
+    made_node(&made, "Add", "y", "x", "m", NULL);
+    made_refuse(&made, "Mul (node m): of more than 7 dimensions");
+}
+
 int main(int argument_count, char **arguments)
 {
     const struct CMUnitTest tests[] = {
@@ -554,6 +570,7 @@ int main(int argument_count, char **arguments)
         cmocka_unit_test(what_no_operator_means_is_refused),
         cmocka_unit_test(symbols_have_no_factor),
         cmocka_unit_test(a_fixed_batch_is_told),
+        cmocka_unit_test(factors_of_many_axes_are_refused),
     };
 
     if (argument_count > 1)
