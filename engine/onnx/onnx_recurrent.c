@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <strings.h>
 
 /* The gates of ONNX in the order of PyTorch: i o f c -> i f c o, and z r h -> r z h. */
 enum { LSTM_GATES = 4, GRU_GATES = 3 };
@@ -53,6 +54,23 @@ static bool has_directions(struct onnx_import *import)
     return false;
 }
 
+/* Whether the functions that the node names, if it does, are these in each direction. */
+static bool has_activations(const struct onnx_import *import, const char *const *names,
+                            size_t count)
+{
+    const Onnx__Attribute *given = onnx_attribute(import->node, "activations");
+
+    for (size_t i = 0; given && i < given->n_strings; i++) {
+        const ProtobufCBinaryData *name = &given->strings[i];
+        const char *wanted = names[i % count];
+
+        if (name->len != strlen(wanted) ||
+            strncasecmp((const char *)name->data, wanted, name->len) != 0)
+            return false;
+    }
+    return true;
+}
+
 /* A bias may be left out. */
 static bool bias_is_known(const struct onnx_value *bias)
 {
@@ -70,6 +88,7 @@ static bool is_known(struct onnx_import *import, bool lstm)
 {
     const struct onnx_value *weights = onnx_input(import, 1), *state = onnx_input(import, 2),
                             *bias = onnx_input(import, 3);
+    static const char *const usual[] = {"Sigmoid", "Tanh", "Tanh"};
     int gates = lstm ? 4 : 3;
     int64_t hidden = state->rank == 3 ? state->extent[2] : 0;
 
@@ -86,10 +105,12 @@ static bool is_known(struct onnx_import *import, bool lstm)
     if (!is_zero(onnx_input(import, 5)) || (lstm && !is_zero(onnx_input(import, 6))) ||
         onnx_has_input(import, 4) || (lstm && onnx_has_input(import, 7)))
         return onnx_missing(import, "with lengths, peepholes, or a state that is not 0"), false;
-    if (onnx_attribute(import->node, "activations") || onnx_attribute(import->node, "clip") ||
+    if (!has_activations(import, usual, lstm ? 3 : 2) || onnx_attribute(import->node, "clip") ||
         onnx_attribute_int(import, "input_forget", 0) ||
         (!lstm && !onnx_attribute_int(import, "linear_before_reset", 0)))
-        return onnx_missing(import, "other than PyTorch's"), false;
+        return onnx_missing(import, "with other activations than PyTorch's, with clip, or %s",
+                            lstm ? "input_forget" : "without linear_before_reset"),
+               false;
     return true;
 }
 
@@ -301,16 +322,10 @@ static int rnn_direction(struct onnx_import *import, int32_t x, int direction, b
 /* The function of the steps; false: another one. */
 static bool rnn_activation(const struct onnx_import *import, enum activation_kind *kind)
 {
-    const Onnx__Attribute *names = onnx_attribute(import->node, "activations");
-    bool relu = names && names->n_strings > 0 && names->strings[0].len == 4 &&
-                memcmp(names->strings[0].data, "Relu", 4) == 0;
+    bool tanh = has_activations(import, (const char *const[]){"Tanh"}, 1);
 
-    *kind = relu ? ACTIVATION_RELU : ACTIVATION_TANH;
-    for (size_t i = 0; names && i < names->n_strings; i++)
-        if (names->strings[i].len != 4 ||
-            memcmp(names->strings[i].data, relu ? "Relu" : "Tanh", 4) != 0)
-            return false;
-    return true;
+    *kind = tanh ? ACTIVATION_TANH : ACTIVATION_RELU;
+    return tanh || has_activations(import, (const char *const[]){"Relu"}, 1);
 }
 
 static bool rnn_is_known(struct onnx_import *import, enum activation_kind *kind)

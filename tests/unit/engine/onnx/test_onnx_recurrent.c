@@ -76,13 +76,16 @@ static void plain_recurrent_layers_are_computed(void **state)
 
 /* ---- layers of the engine ---- */
 
-/* Layers without biases are those of biases that are 0. */
+/* Layers without biases are those of biases that are 0, and such without functions of theirs. */
 static void biases_of_recurrent_layers_may_be_left_out(void **state)
 {
     static const struct {
         const char *type;
         int64_t gates;
     } layers[] = {{"LSTM", 4}, {"GRU", 3}};
+    ProtobufCBinaryData usual[] = {{.len = 7, .data = (uint8_t *)"Sigmoid"},
+                                   {.len = 4, .data = (uint8_t *)"Tanh"},
+                                   {.len = 4, .data = (uint8_t *)"tanh"}};
     static const float zeros[16] = {0};
     static const int64_t sample[] = {5, 1};
     float x[MADE_BATCH * 5], w[8], r[16], y[2][MADE_BATCH * MADE_SAMPLE_MAX];
@@ -108,6 +111,12 @@ static void biases_of_recurrent_layers_may_be_left_out(void **state)
             node = made_node(&made, layers[k].type, "y", "x", "w", "r", biased ? "b" : NULL, NULL);
             made_int(&made, node, "layout", 1);
             made_int(&made, node, "linear_before_reset", 1);
+            if (biased) { /* what the standard has where they are left out, too */
+                Onnx__Attribute *activations = made_attribute(&made, node, "activations");
+
+                activations->n_strings = k ? 2 : 3;
+                activations->strings = usual;
+            }
             assert_int_equal(made_compute(&made, x, y[biased]), MADE_BATCH * 5 * 2);
         }
         for (int i = 0; i < MADE_BATCH * 5 * 2; i++)
