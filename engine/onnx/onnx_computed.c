@@ -26,7 +26,7 @@ static const char views[] =
     " Constant Shape Size Identity Dropout Reshape Transpose Slice Split SplitToSequence Gather "
     "GatherND Concat Expand Tile Squeeze Unsqueeze Flatten ConstantOfShape SequenceAt Cast CastLike ";
 static const char two_operands[] =
-    " Add Sub Mul Div Pow Max Min Where Less LessOrEqual Greater GreaterOrEqual And Or ";
+    " Add Sub Mul Div Pow Max Min Sum Mean Where Less LessOrEqual Greater GreaterOrEqual And Or ";
 /* Nodes that compute from a value that is alone, and perhaps constants. */
 static const char one_operand[] =
     " Exp Log Sqrt Reciprocal Sin Cos Erf Neg Abs Relu Sigmoid Tanh HardSigmoid HardSwish Gelu "

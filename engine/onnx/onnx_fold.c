@@ -143,6 +143,7 @@ static const struct {
     {"Pow", pow, false},
     {"Min", fmin, false},
     {"Max", fmax, false},
+    {"Sum", add, false},
     {"Mod", fmod, false},
     {"And", and_of, true},
     {"Or", or_of, true},
@@ -398,6 +399,12 @@ static bool add_zero(struct onnx_import *import)
     return true;
 }
 
+/* Whether it takes any number of operands. */
+static bool is_variadic(const char *name)
+{
+    return strcmp(name, "Min") == 0 || strcmp(name, "Max") == 0 || strcmp(name, "Sum") == 0;
+}
+
 static int fold_binary(struct onnx_import *import, int index)
 {
     enum onnx_type from = onnx_input(import, 0)->type;
@@ -411,8 +418,7 @@ static int fold_binary(struct onnx_import *import, int index)
 
     if (operands < 1 || operands > OPERANDS_MAX)
         return onnx_missing(import, "%d operands", operands);
-    if (operands != 2 && strcmp(binary[index].name, "Min") != 0 &&
-        strcmp(binary[index].name, "Max") != 0)
+    if (operands != 2 && !is_variadic(binary[index].name))
         return onnx_fail(import, "it has not two operands");
     if (add_zero(import))
         return 0;

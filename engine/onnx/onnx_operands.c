@@ -385,9 +385,11 @@ static int extreme_of(struct onnx_import *import, struct onnx_value a, struct on
                        smaller ? BROADCAST_SUBTRACT_REVERSE : BROADCAST_ADD);
 }
 
-static int append_extreme(struct onnx_import *import)
+/* Sums, means and extremes of all inputs, number by number. */
+static int append_all(struct onnx_import *import)
 {
-    bool smaller = strcmp(import->node->proto->op_type, "Min") == 0;
+    const char *name = import->node->proto->op_type;
+    bool mean = strcmp(name, "Mean") == 0, sum = mean || strcmp(name, "Sum") == 0;
     struct onnx_value result = *onnx_input(import, 0);
 
     for (int i = 1; i < import->node->input_count; i++) {
@@ -397,11 +399,14 @@ static int append_extreme(struct onnx_import *import)
         if (!onnx_type_is_float(next->type) || !onnx_type_is_float(result.type) ||
             (result.kind != ONNX_TENSOR && next->kind != ONNX_TENSOR))
             return onnx_missing(import, "of whole numbers, or of two constants and samples");
-        code = extreme_of(import, result, *next, smaller);
+        code = sum ? combine_any(import, &result, next, BROADCAST_ADD, BROADCAST_ADD)
+                   : extreme_of(import, result, *next, strcmp(name, "Min") == 0);
         if (code || onnx_output(import, 0)->kind != ONNX_TENSOR)
             return code;
         result = *onnx_output(import, 0);
     }
+    if (mean)
+        result.factor = (result.factor != 0 ? result.factor : 1) / import->node->input_count;
     *onnx_output(import, 0) = result;
     return 0;
 }
@@ -435,7 +440,9 @@ const struct onnx_operator_entry onnx_operand_operators[] = {
     {"Div", append_binary, 2, ONNX_TAKES_PENDING | ONNX_TAKES_CONSTANT},
     {"Pow", append_pow, 2, ONNX_TAKES_PENDING | ONNX_TAKES_CONSTANT},
     {"Neg", append_neg, 1, ONNX_TAKES_PENDING},
-    {"Max", append_extreme, ONNX_ANY_NUMBER, ONNX_TAKES_PENDING | ONNX_TAKES_CONSTANT},
-    {"Min", append_extreme, ONNX_ANY_NUMBER, ONNX_TAKES_PENDING | ONNX_TAKES_CONSTANT},
+    {"Max", append_all, ONNX_ANY_NUMBER, ONNX_TAKES_PENDING | ONNX_TAKES_CONSTANT},
+    {"Min", append_all, ONNX_ANY_NUMBER, ONNX_TAKES_PENDING | ONNX_TAKES_CONSTANT},
+    {"Sum", append_all, ONNX_ANY_NUMBER, ONNX_TAKES_PENDING | ONNX_TAKES_CONSTANT},
+    {"Mean", append_all, ONNX_ANY_NUMBER, ONNX_TAKES_PENDING | ONNX_TAKES_CONSTANT},
     {NULL, NULL, 0, 0},
 };

@@ -190,6 +190,28 @@ static void weights_may_be_rows_in_another_order(void **state)
     }
 }
 
+static void sums_and_means_have_any_number_of_operands(void **state)
+{
+    static const float constant[] = {8, 7, 6, 5, 4, 3, 2, 1};
+    float y[MADE_BATCH * MADE_SAMPLE_MAX];
+
+    (void)state;
+    for (int mean = 0; mean < 2; mean++) {
+        struct made_model made;
+
+        made_begin(&made, 1, &eight);
+        made_floats(&made, "c", 1, &eight, constant, 8);
+        made_node(&made, "Relu", "r", "x", NULL);
+        made_node(&made, mean ? "Mean" : "Sum", "y", "c", "x", "r", NULL);
+        assert_int_equal(made_compute(&made, samples, y), MADE_BATCH * 8);
+        for (int i = 0; i < MADE_BATCH * 8; i++) {
+            double x = (double)samples[i], sum = (double)constant[i % 8] + x + (x > 0 ? x : 0);
+
+            made_expect_near(y[i], mean ? sum / 3 : sum, 1e-6);
+        }
+    }
+}
+
 int main(int argument_count, char **arguments)
 {
     const struct CMUnitTest tests[] = {
@@ -200,6 +222,7 @@ int main(int argument_count, char **arguments)
         cmocka_unit_test(one_bias_is_that_of_all_columns),
         cmocka_unit_test(constants_are_multiplied_reduced_and_clipped),
         cmocka_unit_test(weights_may_be_rows_in_another_order),
+        cmocka_unit_test(sums_and_means_have_any_number_of_operands),
     };
 
     if (argument_count > 1)
