@@ -353,18 +353,34 @@ static int append_binary(struct onnx_import *import)
     return combine_any(import, a, b, kind, reverse);
 }
 
-/* The larger of each two numbers, a + relu(b - a), or the smaller, a - relu(a - b). Of two that are
- * equal the first has the gradient. The result is the present node's output. */
+/* Whether a constant has small numbers alone, as parameters mostly do: sums with them round no other
+ * number by much. */
+static bool is_small(const struct onnx_value *value)
+{
+    static const double large = 4; /* as that of bounds: onnx_elementwise.c */
+    int64_t elements = onnx_value_elements(value);
+
+    if (value->kind != ONNX_CONSTANT || elements > ONNX_COMPUTED_MAX)
+        return false;
+    if (onnx_value_trains(value))
+        return true;
+    for (int64_t i = 0; i < elements; i++)
+        if (!(fabs(onnx_number(value, i)) <= large))
+            return false;
+    return true;
+}
+
+/* The larger of each two numbers, a + relu(b - a), or the smaller, a - relu(a - b). The sum rounds b
+ * where a is far from it, as a mask of -1e9 is: so a small constant is a. Of two that are equal one
+ * has the gradient. The result is the present node's output. */
 static int extreme_of(struct onnx_import *import, struct onnx_value a, struct onnx_value b,
                       bool smaller)
 {
-    struct onnx_value difference;
+    struct onnx_value difference, swapped = a;
     double bound;
     int code;
 
     if (a.kind != ONNX_TENSOR) {
-        struct onnx_value swapped = a;
-
         a = b;
         b = swapped;
     }
@@ -372,6 +388,11 @@ static int extreme_of(struct onnx_import *import, struct onnx_value a, struct on
         return import->graph->error.code;
     if (b.rank <= a.rank && onnx_is_uniform(&b, &bound) && onnx_value_elements(&b) == 1)
         return onnx_clip(import, a, smaller ? -INFINITY : bound, smaller ? bound : INFINITY);
+    if (is_small(&b)) {
+        swapped = a;
+        a = b;
+        b = swapped;
+    }
     code = combine_any(import, &a, &b, smaller ? BROADCAST_SUBTRACT : BROADCAST_SUBTRACT_REVERSE,
                        smaller ? BROADCAST_SUBTRACT_REVERSE : BROADCAST_SUBTRACT);
     if (code || onnx_output(import, 0)->kind != ONNX_TENSOR)

@@ -456,6 +456,25 @@ static void softmaxes_of_several_outputs_are_left_to_the_losses(void **state)
     onnx_close(config.onnx);
 }
 
+/* A number far below a small one rounds it no more than one far above. */
+static void extremes_round_no_small_constant(void **state)
+{
+    static const float small[] = {0.1f, -0.2f, 0.3f, 1e-3f, -3, 0.7f, 1e-4f, -0.5f};
+    float y[MADE_BATCH * MADE_SAMPLE_MAX];
+
+    (void)state;
+    for (int largest = 0; largest < 2; largest++) {
+        struct made_model made;
+
+        made_begin(&made, 1, &eight);
+        made_floats(&made, "c", 1, &eight, small, 8);
+        made_node(&made, largest ? "Max" : "Min", "y", "x", "c", NULL);
+        made_compute(&made, samples, y);
+        for (int i = 0; i < MADE_BATCH * 8; i++)
+            made_expect_near(y[i], (largest ? fmaxf : fminf)(samples[i], small[i % 8]), 1e-6);
+    }
+}
+
 int main(int argument_count, char **arguments)
 {
     const struct CMUnitTest tests[] = {
@@ -477,6 +496,7 @@ int main(int argument_count, char **arguments)
         cmocka_unit_test(signals_are_resized_by_half_pixels),
         cmocka_unit_test(masks_side_by_side_stay_masks),
         cmocka_unit_test(softmaxes_of_several_outputs_are_left_to_the_losses),
+        cmocka_unit_test(extremes_round_no_small_constant),
     };
 
     if (argument_count > 1)
