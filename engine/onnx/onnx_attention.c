@@ -466,6 +466,9 @@ static int append_attention(struct onnx_import *import)
         onnx_output_is_read(import, 1) || onnx_output_is_read(import, 2) ||
         onnx_output_is_read(import, 3) || onnx_attribute_float(import, "softcap", 0) != 0)
         return onnx_missing(import, "with earlier keys, further outputs or a bound of the scores");
+    if (onnx_attribute_int(import, "left_window_size", -1) != -1 ||
+        onnx_attribute_int(import, "right_window_size", -1) != -1) /* since opset 25 */
+        return onnx_missing(import, "to a window of keys");
     if (mask->kind != ONNX_ABSENT && (mask->kind != ONNX_CONSTANT || causal))
         return onnx_missing(import, "with a mask that depends on the samples");
     for (int i = 0; i < 3 && rows; i++)

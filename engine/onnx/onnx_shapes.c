@@ -98,8 +98,8 @@ static int squeezed(struct onnx_import *import, const struct onnx_value *value, 
         bool drops = all ? value->extent[r] == 1 : axes >> r & 1;
 
         if (drops && value->extent[r] != 1)
-            return onnx_fail(import, "axis %d has %lld numbers and cannot be dropped", r,
-                             (long long)value->extent[r]);
+            return onnx_fail_shapes(import, "axis %d has an extent of %s and cannot be dropped", r,
+                                    onnx_extent_text(value->extent[r]).text);
         if (!drops)
             extent[rank++] = value->extent[r];
     }

@@ -538,6 +538,28 @@ static void factors_of_many_axes_are_refused(void **state)
     made_refuse(&made, "Mul (node m): of more than 7 dimensions");
 }
 
+static void attention_to_a_window_is_refused(void **state)
+{
+    struct made_model made;
+
+    (void)state;
+    made_begin(&made, 3, image);
+    made_int(&made, made_node(&made, "Attention", "y", "x", "x", "x", NULL), "left_window_size", 1);
+    made_refuse(&made, "Attention (node y): to a window of keys");
+}
+
+/* A sequence, or an optional value. */
+static void an_input_that_is_no_tensor_is_refused(void **state)
+{
+    struct made_model made;
+
+    (void)state;
+    made_begin(&made, 1, image + 1);
+    made.type.tensor_type = NULL;
+    made_node(&made, "Identity", "y", "x", NULL);
+    made_refuse(&made, "the input x of");
+}
+
 int main(int argument_count, char **arguments)
 {
     const struct CMUnitTest tests[] = {
@@ -571,6 +593,8 @@ int main(int argument_count, char **arguments)
         cmocka_unit_test(symbols_have_no_factor),
         cmocka_unit_test(a_fixed_batch_is_told),
         cmocka_unit_test(factors_of_many_axes_are_refused),
+        cmocka_unit_test(attention_to_a_window_is_refused),
+        cmocka_unit_test(an_input_that_is_no_tensor_is_refused),
     };
 
     if (argument_count > 1)

@@ -212,6 +212,28 @@ static void sums_and_means_have_any_number_of_operands(void **state)
     }
 }
 
+/* The mode of opset 28, in which the pixels of a channel stay side by side. */
+static void blocks_of_pixels_become_channels_in_either_order(void **state)
+{
+    static const int64_t sample[] = {2, 2, 2};
+    static const int from[2][8] = {{0, 4, 1, 5, 2, 6, 3, 7}, {0, 1, 2, 3, 4, 5, 6, 7}};
+    float y[MADE_BATCH * MADE_SAMPLE_MAX];
+
+    (void)state;
+    for (int columns_first = 0; columns_first < 2; columns_first++) {
+        struct made_model made;
+        int node;
+
+        made_begin(&made, 3, sample);
+        node = made_node(&made, "SpaceToDepth", "y", "x", NULL);
+        made_int(&made, node, "blocksize", 2);
+        made_text(&made, node, "mode", columns_first ? "CRD" : "DCR");
+        assert_int_equal(made_compute(&made, samples, y), MADE_BATCH * 8);
+        for (int i = 0; i < MADE_BATCH * 8; i++)
+            assert_true(y[i] == samples[i / 8 * 8 + from[columns_first][i % 8]]);
+    }
+}
+
 int main(int argument_count, char **arguments)
 {
     const struct CMUnitTest tests[] = {
@@ -223,6 +245,7 @@ int main(int argument_count, char **arguments)
         cmocka_unit_test(constants_are_multiplied_reduced_and_clipped),
         cmocka_unit_test(weights_may_be_rows_in_another_order),
         cmocka_unit_test(sums_and_means_have_any_number_of_operands),
+        cmocka_unit_test(blocks_of_pixels_become_channels_in_either_order),
     };
 
     if (argument_count > 1)
