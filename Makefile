@@ -464,6 +464,7 @@ check-onnx: deps
 	@$(MAKE) --no-print-directory all $(BUILD)/tests/helpers/trajectory $(BUILD)/tests/helpers/onnx_outputs
 	@BUILD=$(BUILD) $(TORCH_PYTHON) tests/reference/check-onnx $(MODELS)
 	@BUILD=$(BUILD) $(TORCH_PYTHON) tests/reference/check-onnx-nodes
+	@BUILD=$(BUILD) $(TORCH_PYTHON) tests/reference/check-onnx-standard
 	@BUILD=$(BUILD) $(TORCH_PYTHON) tests/reference/check-onnx-export
 
 # Without Chromium `make check` leaves the pages out.
