@@ -1,7 +1,6 @@
 /* onnx_fold_whole.c: nodes that compute a constant as a whole: ranges, triangles, products and
  * reductions. See onnx_fold.h. */
 #include "engine/onnx/onnx_fold.h"
-#include "engine/onnx/onnx_tensors.h"
 
 #include <errno.h>
 #include <math.h>

@@ -248,30 +248,7 @@ static int append_mat_mul(struct onnx_import *import)
     return onnx_done(import, x);
 }
 
-/* ---- axes ---- */
-
-int onnx_reduced_axes(struct onnx_import *import, const struct onnx_value *x, unsigned *reduced,
-                      int64_t *extent)
-{
-    int64_t axes[ONNX_RANK_MAX];
-    int count = onnx_integers(import, "axes", 1, axes, ONNX_RANK_MAX), rank = 0;
-    bool keeps = onnx_attribute_int(import, "keepdims", 1);
-
-    *reduced = count > 0 || onnx_attribute_int(import, "noop_with_empty_axes", 0)
-                   ? 0
-                   : ((1u << x->rank) - 1) & ~(unsigned)import->alone;
-    for (int i = 0; i < count; i++) {
-        int axis = onnx_axis(import, axes[i], x->rank);
-
-        if (axis < 0)
-            return -1;
-        *reduced |= 1u << axis;
-    }
-    for (int r = 0; r < x->rank; r++)
-        if (!(*reduced >> r & 1) || keeps)
-            extent[rank++] = *reduced >> r & 1 ? 1 : x->extent[r];
-    return import->error.code ? -1 : rank;
-}
+/* ---- embeddings ---- */
 
 /* The symbols of a sample in a row, of which the indices are those from `first` on. False: the
  * indices are in another order. */

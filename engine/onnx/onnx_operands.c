@@ -353,8 +353,8 @@ static int append_binary(struct onnx_import *import)
     return combine_any(import, a, b, kind, reverse);
 }
 
-/* Whether a constant has small numbers alone, as parameters mostly do: sums with them round no other
- * number by much. */
+/* Whether a constant has small numbers alone, as parameters mostly do: sums with them round no
+ * other number by much. */
 static bool is_small(const struct onnx_value *value)
 {
     static const double large = 4; /* as that of bounds: onnx_elementwise.c */
@@ -370,9 +370,9 @@ static bool is_small(const struct onnx_value *value)
     return true;
 }
 
-/* The larger of each two numbers, a + relu(b - a), or the smaller, a - relu(a - b). The sum rounds b
- * where a is far from it, as a mask of -1e9 is: so a small constant is a. Of two that are equal one
- * has the gradient. The result is the present node's output. */
+/* The larger of each two numbers, a + relu(b - a), or the smaller, a - relu(a - b). The sum rounds
+ * b where a is far from it, as a mask of -1e9 is: so a small constant is a. Of two that are equal
+ * one has the gradient. The result is the present node's output. */
 static int extreme_of(struct onnx_import *import, struct onnx_value a, struct onnx_value b,
                       bool smaller)
 {
