@@ -179,7 +179,8 @@ $(ONNX_MESSAGES).c: $(ONNX_MESSAGES).h
 $(BUILD)/obj/engine/onnx/onnx.pb-c.o: $(ONNX_MESSAGES).c
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -c $< -o $@
-$(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard engine/onnx/*.c)): | $(ONNX_MESSAGES).h
+ONNX_READERS := $(wildcard engine/onnx/*.c tests/unit/engine/onnx/*.c) tests/support/made_model.c
+$(patsubst %.c,$(BUILD)/obj/%.o,$(ONNX_READERS)): | $(ONNX_MESSAGES).h
 
 # What traind-web shows is in the program. The list of the files is made anew when one comes or goes.
 WEB_ASSETS := $(sort $(wildcard web/assets/*))
@@ -474,6 +475,7 @@ check-onnx: deps
 	@$(MAKE) --no-print-directory all $(BUILD)/tests/helpers/trajectory $(BUILD)/tests/helpers/onnx_outputs
 	@BUILD=$(BUILD) $(TORCH_PYTHON) tests/reference/check-onnx $(MODELS)
 	@BUILD=$(BUILD) $(TORCH_PYTHON) tests/reference/check-onnx-nodes
+	@BUILD=$(BUILD) $(TORCH_PYTHON) tests/reference/check-onnx-standard
 	@BUILD=$(BUILD) $(TORCH_PYTHON) tests/reference/check-onnx-export
 
 # Without Chromium `make check` leaves the pages out.

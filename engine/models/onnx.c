@@ -1,26 +1,77 @@
 /* onnx.c: a model of a file in the ONNX format, fitted to the data: its output must be what the
  * loss compares. engine/onnx/ reads the file. */
+#include "engine/graph/forward.h"
 #include "engine/models/builders.h"
 
 #include <errno.h>
 
+/* What the node that gives a tensor reads, if it makes probabilities of scores as a loss does: of
+ * classes, or of each number; else the tensor. */
+static int32_t scores_of(const struct graph *graph, int32_t tensor, bool classes, bool binary)
+{
+    int32_t producer = graph->tensors[tensor].producer;
+    const struct graph_node *node = producer < 0 ? NULL : &graph->nodes[producer];
+
+    if (node && ((classes && node->op == OP_SOFTMAX) ||
+                 (binary && node->op == OP_ACTIVATION &&
+                  node->attributes.activation == ACTIVATION_SIGMOID)))
+        return node->input[0];
+    return tensor;
+}
+
+/* Takes the last node off, which gives the result. */
+static void last_drop(struct graph *graph, int32_t result)
+{
+    graph->tensors[result].producer = -1; /* no node reads or writes it */
+    graph->node_count--;
+}
+
+/* The same of several outputs side by side, each with a loss of its own. */
+static void probabilities_of_heads_drop(struct graph *graph, const struct model_data *data,
+                                        int32_t *result)
+{
+    const struct graph_node *last = &graph->nodes[graph->node_count - 1];
+    int32_t parts[GRAPH_INPUTS_MAX];
+    int count = last->input_count;
+    bool same = true;
+
+    if (last->op != OP_CONCATENATE || count != data->head_count)
+        return;
+    for (int i = 0; i < count; i++) {
+        const struct graph_shape *shape = &graph->tensors[last->input[i]].shape;
+
+        if (shape->rank != 2 || shape->extent[1] != data->heads[i].classes)
+            return;
+        parts[i] = scores_of(graph, last->input[i], !data->heads[i].binary, data->heads[i].binary);
+        same &= parts[i] == last->input[i];
+    }
+    if (same)
+        return;
+    last_drop(graph, *result);
+    *result = graph_concatenate(graph, parts, count, "outputs");
+}
+
 /* Takes off a softmax or sigmoid with which the model ends, if the loss has it: it would be applied
  * twice, in training and to predictions. */
-static void probabilities_drop(struct graph *graph, enum model_loss loss, int32_t *result)
+static void probabilities_drop(struct graph *graph, const struct model_data *data, int32_t *result)
 {
-    const struct graph_node *last = graph->node_count ? &graph->nodes[graph->node_count - 1] : NULL;
-    bool classes = loss == LOSS_CROSS_ENTROPY || loss == LOSS_FOCAL || loss == LOSS_SOFT;
+    enum model_loss loss = data->loss;
+    int32_t last = graph->node_count - 1, scores;
 
-    if (!last || last->output[0] != *result)
+    if (last < 0 || graph->nodes[last].output[0] != *result)
         return;
-    if (!(classes && last->op == OP_SOFTMAX) &&
-        !(loss == LOSS_BINARY && last->op == OP_ACTIVATION &&
-          last->attributes.activation == ACTIVATION_SIGMOID))
+    if (loss == LOSS_HEADS) {
+        probabilities_of_heads_drop(graph, data, result);
         return;
-    graph->tensors[*result].producer = -1; /* no node reads or writes it */
-    *result = last->input[0];
-    graph->output = *result;
-    graph->node_count--;
+    }
+    scores = scores_of(graph, *result,
+                       loss == LOSS_CROSS_ENTROPY || loss == LOSS_FOCAL || loss == LOSS_SOFT,
+                       loss == LOSS_BINARY);
+    if (scores == *result)
+        return;
+    last_drop(graph, *result);
+    *result = scores;
+    graph->output = scores;
 }
 
 static int build(const struct model_config *config, const struct model_data *data,
@@ -32,7 +83,7 @@ static int build(const struct model_config *config, const struct model_data *dat
 
     if (code || graph->error.code)
         return code;
-    probabilities_drop(graph, data->loss, result);
+    probabilities_drop(graph, data, result);
     if (!data->outputs) /* model_count_outputs() */
         return 0;
     shape = &graph->tensors[*result].shape;

@@ -40,6 +40,7 @@ struct chain {
     int count;
     double factor;
     bool causal;
+    struct onnx_value scores; /* the shape of what the first product gives */
     struct onnx_value values; /* of the second product */
 };
 
@@ -50,22 +51,21 @@ static bool is_one_of(const struct onnx_node *node, const char *a, const char *b
     return strcmp(name, a) == 0 || strcmp(name, b) == 0 || strcmp(name, c) == 0;
 }
 
-/* Whether so many numbers are a matrix of steps and steps. */
-static bool is_square(int64_t elements, int64_t steps)
+/* Whether the constant is one matrix of steps and steps, which is the same for all heads. */
+static bool is_square(const struct onnx_value *mask, int64_t steps)
 {
-    return steps > 0 && elements % steps == 0 && elements / steps == steps;
+    return mask->kind == ONNX_CONSTANT && !onnx_value_trains(mask) && mask->rank >= 2 &&
+           mask->extent[mask->rank - 1] == steps && mask->extent[mask->rank - 2] == steps &&
+           onnx_value_elements(mask) / steps == steps;
 }
 
 /* Whether the constant hides from each step those behind it, and nothing else. `hides`: numbers
  * that hide are at most this. */
 static bool is_causal(const struct onnx_value *mask, int64_t steps, double shows, double hides)
 {
-    int64_t elements = onnx_value_elements(mask);
-
-    if (mask->kind != ONNX_CONSTANT || onnx_value_trains(mask) || mask->rank < 2 ||
-        !is_square(elements, steps) || mask->extent[mask->rank - 1] != steps)
+    if (!is_square(mask, steps))
         return false;
-    for (int64_t i = 0; i < elements; i++) {
+    for (int64_t i = 0; i < steps * steps; i++) {
         double number = onnx_number(mask, i);
 
         if (i % steps <= i / steps ? number != shows : !(number <= hides))
@@ -76,9 +76,10 @@ static bool is_causal(const struct onnx_value *mask, int64_t steps, double shows
 
 /* Reads a node between the first product and the softmax; false: it is not known there. */
 static bool chain_read(const struct onnx_import *import, struct chain *chain,
-                       const struct onnx_node *node, int32_t from, int64_t steps)
+                       const struct onnx_node *node, int32_t from)
 {
     static const double hidden = -1e4;
+    const int64_t steps = chain->scores.extent[chain->scores.rank - 1];
     const struct onnx_value *other;
     double number;
 
@@ -87,13 +88,14 @@ static bool chain_read(const struct onnx_import *import, struct chain *chain,
     if (strcmp(node->proto->op_type, "Where") == 0 && node->input_count == 3 &&
         node->input[2] == from && node->input[0] >= 0 && node->input[1] >= 0) {
         struct onnx_value condition = import->values[node->input[0]];
-        bool all = onnx_is_uniform(&import->values[node->input[1]], &number) && number <= hidden;
+        bool all =
+            onnx_is_number_beside(&import->values[node->input[1]], &chain->scores, &number) &&
+            number <= hidden;
 
         /* true hides: 0 where it shows */
-        if (!all || condition.kind != ONNX_CONSTANT ||
-            !is_square(onnx_value_elements(&condition), steps))
+        if (!all || condition.rank > chain->scores.rank || !is_square(&condition, steps))
             return false;
-        for (int64_t i = 0; i < onnx_value_elements(&condition); i++)
+        for (int64_t i = 0; i < steps * steps; i++)
             if ((onnx_number(&condition, i) != 0) != (i % steps > i / steps))
                 return false;
         return chain->causal = true;
@@ -101,9 +103,10 @@ static bool chain_read(const struct onnx_import *import, struct chain *chain,
     if (node->input_count != 2 || node->input[0] < 0 || node->input[1] < 0)
         return false;
     other = &import->values[node->input[node->input[0] == from]];
-    if (strcmp(node->proto->op_type, "Add") == 0 && is_causal(other, steps, 0, hidden))
+    if (strcmp(node->proto->op_type, "Add") == 0 && other->rank <= chain->scores.rank &&
+        is_causal(other, steps, 0, hidden))
         return chain->causal = true;
-    if (!onnx_is_uniform(other, &number) || node->input[0] != from)
+    if (!onnx_is_number_beside(other, &chain->scores, &number) || node->input[0] != from)
         return false;
     if (strcmp(node->proto->op_type, "Mul") == 0)
         chain->factor *= number;
@@ -115,7 +118,7 @@ static bool chain_read(const struct onnx_import *import, struct chain *chain,
 }
 
 /* Follows the scores to the product with the values. */
-static bool chain_find(const struct onnx_import *import, struct chain *chain, int64_t steps)
+static bool chain_find(const struct onnx_import *import, struct chain *chain)
 {
     const struct onnx_node *node = import->node, *next;
     bool softmax = false;
@@ -138,7 +141,7 @@ static bool chain_find(const struct onnx_import *import, struct chain *chain, in
                 return false;
             softmax = true;
         } else if (softmax ? !is_one_of(next, "Identity", "Cast", "CastLike")
-                           : !chain_read(import, chain, next, from, steps)) {
+                           : !chain_read(import, chain, next, from)) {
             return false;
         }
         node = next;
@@ -304,9 +307,10 @@ bool onnx_attention_absorb(struct onnx_import *import)
     /* [.., width, steps] in the order of the queries */
     onnx_axis_move(&value[1], value[1].rank - 1, value[1].rank - 2);
     steps = value[0].extent[rank - 2];
+    chain.scores = value[0];
+    chain.scores.extent[rank - 1] = steps;
     constants_ahead(import);
-    if (steps < 2 || !chain_find(import, &chain, steps) || chain.values.rank != rank ||
-        chain.values.alone)
+    if (steps < 2 || !chain_find(import, &chain) || chain.values.rank != rank || chain.values.alone)
         return false;
     value[2] = chain.values;
     for (int i = 1; i < 3; i++)
@@ -459,8 +463,12 @@ static int append_attention(struct onnx_import *import)
             value[i].extent[0] != ONNX_BATCH)
             return onnx_missing(import, "of other than samples [batch, heads, steps, width]");
     if (onnx_has_input(import, 4) || onnx_has_input(import, 5) || onnx_has_input(import, 6) ||
-        import->node->output_count > 1 || onnx_attribute_float(import, "softcap", 0) != 0)
+        onnx_output_is_read(import, 1) || onnx_output_is_read(import, 2) ||
+        onnx_output_is_read(import, 3) || onnx_attribute_float(import, "softcap", 0) != 0)
         return onnx_missing(import, "with earlier keys, further outputs or a bound of the scores");
+    if (onnx_attribute_int(import, "left_window_size", -1) != -1 ||
+        onnx_attribute_int(import, "right_window_size", -1) != -1) /* since opset 25 */
+        return onnx_missing(import, "to a window of keys");
     if (mask->kind != ONNX_ABSENT && (mask->kind != ONNX_CONSTANT || causal))
         return onnx_missing(import, "with a mask that depends on the samples");
     for (int i = 0; i < 3 && rows; i++)

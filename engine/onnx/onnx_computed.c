@@ -26,7 +26,7 @@ static const char views[] =
     " Constant Shape Size Identity Dropout Reshape Transpose Slice Split SplitToSequence Gather "
     "GatherND Concat Expand Tile Squeeze Unsqueeze Flatten ConstantOfShape SequenceAt Cast CastLike ";
 static const char two_operands[] =
-    " Add Sub Mul Div Pow Max Min Where Less LessOrEqual Greater GreaterOrEqual And Or ";
+    " Add Sub Mul Div Pow Max Min Sum Mean Where Less LessOrEqual Greater GreaterOrEqual And Or ";
 /* Nodes that compute from a value that is alone, and perhaps constants. */
 static const char one_operand[] =
     " Exp Log Sqrt Reciprocal Sin Cos Erf Neg Abs Relu Sigmoid Tanh HardSigmoid HardSwish Gelu "
@@ -418,12 +418,11 @@ static bool is_view(const struct onnx_import *import)
 {
     const char *name = import->node->proto->op_type;
     bool add = strcmp(name, "Add") == 0, product = strcmp(name, "MatMul") == 0;
-    double number = 1;
 
     if (is_among(name, views))
         return true;
     for (int i = 0; i < 2 && (add || product); i++)
-        if (onnx_is_uniform(onnx_input(import, i), &number) && number == 0)
+        if (onnx_is_zero(onnx_input(import, i)))
             return true;
     return false;
 }
@@ -463,9 +462,11 @@ static bool turned_replace(struct onnx_import *import)
  * tensor, if it is an operand of a product with samples. Returns whether it is such. */
 static bool stack_replace(struct onnx_import *import)
 {
-    bool product = strcmp(import->node->proto->op_type, "MatMul") == 0;
+    bool gemm = strcmp(import->node->proto->op_type, "Gemm") == 0;
+    bool product = gemm || (strcmp(import->node->proto->op_type, "MatMul") == 0 &&
+                            import->node->input_count == 2);
 
-    for (int i = 0; i < 2 && product && import->node->input_count == 2; i++) {
+    for (int i = gemm ? 1 : 0; i < 2 && product; i++) {
         const struct onnx_value *weight = onnx_input(import, i);
         int64_t stack = 1;
 

@@ -228,6 +228,24 @@ bool onnx_is_uniform(const struct onnx_value *value, double *number)
     return true;
 }
 
+bool onnx_is_zero(const struct onnx_value *value)
+{
+    double number;
+
+    return onnx_is_uniform(value, &number) && number == 0;
+}
+
+bool onnx_is_number_beside(const struct onnx_value *value, const struct onnx_value *like,
+                           double *number)
+{
+    if (!onnx_is_uniform(value, number) || value->rank > like->rank - like->alone)
+        return false;
+    for (int r = 0; r < value->rank; r++)
+        if (value->extent[r] != 1 && value->extent[r] != like->extent[r + like->rank - value->rank])
+            return false;
+    return true;
+}
+
 /* Applies the same change to every part. */
 static struct onnx_value *parts_copy(struct onnx_import *import, struct onnx_value *value)
 {

@@ -109,9 +109,11 @@ static int append_selu(struct onnx_import *import)
     struct onnx_value x = *onnx_input(import, 0);
     float alpha = onnx_attribute_float(import, "alpha", 1.67326319217681884765625f);
     float scale = onnx_attribute_float(import, "gamma", 1.05070102214813232421875f);
-    int code =
-        onnx_done_as(import, x, graph_elu(import->graph, x.tensor, import->node->name, alpha));
+    int code;
 
+    if (scale == 0)
+        return onnx_missing(import, "with a gamma of 0");
+    code = onnx_done_as(import, x, graph_elu(import->graph, x.tensor, import->node->name, alpha));
     onnx_output(import, 0)->factor = scale;
     return code;
 }

@@ -143,6 +143,7 @@ static const struct {
     {"Pow", pow, false},
     {"Min", fmin, false},
     {"Max", fmax, false},
+    {"Sum", add, false},
     {"Mod", fmod, false},
     {"And", and_of, true},
     {"Or", or_of, true},
@@ -188,8 +189,9 @@ static bool walk_begin(struct onnx_import *import, const int *inputs, int count,
             int64_t extent = from >= 0 ? value[i].extent[from] : 1;
 
             if (extent != 1 && walk->extent[r] != 1 && extent != walk->extent[r])
-                return onnx_fail(import, "extents %lld and %lld do not fit each other",
-                                 (long long)walk->extent[r], (long long)extent),
+                return onnx_fail_shapes(import, "extents %s and %s do not fit each other",
+                                        onnx_extent_text(walk->extent[r]).text,
+                                        onnx_extent_text(extent).text),
                        false;
             walk->extent[r] = extent != 1 ? extent : walk->extent[r];
             walk->stride[i][r] = extent != 1 ? value[i].stride[from] : 0;
@@ -252,22 +254,28 @@ static struct onnx_value walk_result(struct onnx_import *import, const struct wa
 
 /* Whether a whole number is ONNX_BATCH, which stands for the number of samples, or a part or a
  * multiple of it. Such a one says how a shape is made, but is not known as a number. */
-static bool walk_counts_samples(const struct walk *walk, int64_t count)
+static bool counts_samples(int64_t number)
 {
     static const int64_t least = ONNX_BATCH >> 8, most = (int64_t)1 << 62;
-    bool counts = false;
 
-    for (int64_t i = 0; i < count && !counts; i++) {
-        int64_t number = walk_integer(walk, 0, i);
-
-        counts = (number >= least && number < most) || (number <= -least && number > -most);
-    }
-    return counts;
+    return (number >= least && number < most) || (number <= -least && number > -most);
 }
 
-/* What a type of fewer bits keeps of a whole number. */
+/* Whether one of the numbers is such. */
+static bool walk_counts_samples(const struct walk *walk, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++)
+        if (counts_samples(walk_integer(walk, 0, i)))
+            return true;
+    return false;
+}
+
+/* What a type of fewer bits keeps of a whole number; all of one that stands for the number of
+ * samples. */
 static int64_t whole_wrap(enum onnx_type type, int64_t number)
 {
+    if (type != ONNX_BOOL && counts_samples(number))
+        return number;
     switch (type) {
     case ONNX_BOOL:
         return number != 0;
@@ -284,14 +292,13 @@ static int64_t whole_wrap(enum onnx_type type, int64_t number)
     }
 }
 
-/* A cast of a number that stands for the number of samples keeps it. */
 static int64_t whole_cast(const struct walk *walk, enum onnx_type type, int64_t index)
 {
     int64_t number = walk_integer(walk, 0, index);
 
     if (type == ONNX_BOOL)
         return walk_number(walk, 0, index) != 0; /* 0.5 is true */
-    return walk_counts_samples(walk, 1) ? number : whole_wrap(type, number);
+    return whole_wrap(type, number);
 }
 
 /* ---- operators ---- */
@@ -330,7 +337,8 @@ static int fold_unary(struct onnx_import *import, int index)
         else if (casts || like)
             ((int64_t *)numbers)[i] = whole_cast(&walk, type, i);
         else
-            ((int64_t *)numbers)[i] = onnx_to_whole(unary[index].of(walk_number(&walk, 0, i)));
+            ((int64_t *)numbers)[i] =
+                whole_wrap(type, onnx_to_whole(unary[index].of(walk_number(&walk, 0, i))));
     *onnx_output(import, 0) = result;
     return import->error.code;
 }
@@ -365,7 +373,6 @@ static bool add_zero(struct onnx_import *import)
 {
     const struct onnx_value *a = onnx_input(import, 0), *b = onnx_input(import, 1);
     struct onnx_value result;
-    double number = 1;
 
     if (strcmp(import->node->proto->op_type, "Add") != 0 || import->node->input_count != 2)
         return false;
@@ -375,8 +382,7 @@ static bool add_zero(struct onnx_import *import)
         a = b;
         b = swapped;
     }
-    if (!onnx_value_trains(b) || b->part_count || !onnx_is_uniform(a, &number) || number != 0 ||
-        a->rank < b->rank)
+    if (!onnx_value_trains(b) || b->part_count || !onnx_is_zero(a) || a->rank < b->rank)
         return false;
     result = *b;
     result.rank = a->rank;
@@ -393,6 +399,12 @@ static bool add_zero(struct onnx_import *import)
     return true;
 }
 
+/* Whether it takes any number of operands. */
+static bool is_variadic(const char *name)
+{
+    return strcmp(name, "Min") == 0 || strcmp(name, "Max") == 0 || strcmp(name, "Sum") == 0;
+}
+
 static int fold_binary(struct onnx_import *import, int index)
 {
     enum onnx_type from = onnx_input(import, 0)->type;
@@ -406,8 +418,7 @@ static int fold_binary(struct onnx_import *import, int index)
 
     if (operands < 1 || operands > OPERANDS_MAX)
         return onnx_missing(import, "%d operands", operands);
-    if (operands != 2 && strcmp(binary[index].name, "Min") != 0 &&
-        strcmp(binary[index].name, "Max") != 0)
+    if (operands != 2 && !is_variadic(binary[index].name))
         return onnx_fail(import, "it has not two operands");
     if (add_zero(import))
         return 0;
@@ -430,7 +441,8 @@ static int fold_binary(struct onnx_import *import, int index)
         if (onnx_type_is_float(type))
             ((double *)numbers)[i] = onnx_rounded(type, number);
         else
-            ((int64_t *)numbers)[i] = onnx_type_is_float(from) ? (int64_t)number : whole;
+            ((int64_t *)numbers)[i] =
+                onnx_type_is_float(from) ? (int64_t)number : whole_wrap(type, whole);
     }
     *onnx_output(import, 0) = result;
     return import->error.code;
@@ -455,6 +467,38 @@ static int fold_where(struct onnx_import *import)
         else
             ((int64_t *)numbers)[i] = walk_integer(&walk, from, i);
     }
+    *onnx_output(import, 0) = result;
+    return import->error.code;
+}
+
+/* Between two numbers, either of which may be left out. */
+static int fold_clip(struct onnx_import *import)
+{
+    const bool lower = onnx_has_input(import, 1), upper = onnx_has_input(import, 2);
+    const int inputs[] = {0, lower ? 1 : 2, 2}, high = lower ? 2 : 1;
+    enum onnx_type type = onnx_input(import, 0)->type;
+    struct walk walk;
+    struct onnx_value result;
+    int64_t count;
+    void *numbers;
+
+    if (!walk_begin(import, inputs, 1 + lower + upper, &walk))
+        return import->error.code;
+    result = walk_result(import, &walk, type, &numbers, &count);
+    for (int64_t i = 0; i < count; i++)
+        if (onnx_type_is_float(type)) {
+            double number = walk_number(&walk, 0, i);
+
+            number = lower ? fmax(number, walk_number(&walk, 1, i)) : number;
+            ((double *)numbers)[i] = upper ? fmin(number, walk_number(&walk, high, i)) : number;
+        } else {
+            int64_t whole = walk_integer(&walk, 0, i);
+            int64_t least = lower ? walk_integer(&walk, 1, i) : whole;
+            int64_t most = upper ? walk_integer(&walk, high, i) : INT64_MAX;
+
+            whole = whole < least ? least : whole;
+            ((int64_t *)numbers)[i] = whole > most ? most : whole;
+        }
     *onnx_output(import, 0) = result;
     return import->error.code;
 }
@@ -489,8 +533,9 @@ static bool has_operands(const struct onnx_import *import, int count)
 /* The function of an operator that is none of the tables above; NULL: there is none. */
 static const struct onnx_fold_entry *entry_find(const char *name)
 {
-    static const struct onnx_fold_entry where[] = {{"Where", fold_where}, {NULL, NULL}};
-    const struct onnx_fold_entry *const lists[] = {where, onnx_fold_views, onnx_fold_whole};
+    static const struct onnx_fold_entry others[] = {
+        {"Where", fold_where}, {"Clip", fold_clip}, {NULL, NULL}};
+    const struct onnx_fold_entry *const lists[] = {others, onnx_fold_views, onnx_fold_whole};
 
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         for (const struct onnx_fold_entry *entry = lists[i]; entry->name; entry++)

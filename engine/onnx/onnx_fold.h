@@ -33,6 +33,10 @@ int onnx_new_order(struct onnx_import *import, const struct onnx_value *value, i
 /* The shape behind Squeeze, or with `inserts` Unsqueeze: its rank, or -1 with the error kept. */
 int onnx_changed_axes(struct onnx_import *import, const struct onnx_value *value, bool inserts,
                       int64_t *extent);
+/* The axes that a node reduces, as a set of 1 << axis, and the shape behind it: its rank, or -1
+ * with the error kept. */
+int onnx_reduced_axes(struct onnx_import *import, const struct onnx_value *x, unsigned *reduced,
+                      int64_t *extent);
 /* What Slice keeps of axes: how many it cuts, or -1 with the error kept. */
 struct onnx_range {
     int axis;

@@ -446,8 +446,8 @@ static int fold_expand(struct onnx_import *import)
         int64_t have = from >= 0 ? value.extent[from] : 1, want = to >= 0 ? wanted[to] : 1;
 
         if (have != 1 && want != 1 && have != want)
-            return onnx_fail(import, "%lld numbers cannot be expanded to %lld", (long long)have,
-                             (long long)want);
+            return onnx_fail_shapes(import, "an extent of %s cannot be expanded to %s",
+                                    onnx_extent_text(have).text, onnx_extent_text(want).text);
         result.extent[r] = have == 1 ? want : have;
         result.stride[r] = from >= 0 && have != 1 ? value.stride[from] : 0;
     }

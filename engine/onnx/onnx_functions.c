@@ -1,5 +1,6 @@
 /* onnx_functions.c: nodes that compute a function of each number, or that reduce axes. */
 #include "engine/graph/forward.h"
+#include "engine/onnx/onnx_fold.h"
 #include "engine/onnx/onnx_tensors.h"
 
 #include <errno.h>

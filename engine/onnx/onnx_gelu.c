@@ -39,7 +39,7 @@ static double multiple_of(const struct onnx_import *import, const struct onnx_va
     for (int k = 0; k < (divides ? 1 : 2); k++)
         if (node->input[k] >= 0 && node->input[!k] >= 0 &&
             import->values[node->input[k]].kind == ONNX_TENSOR &&
-            onnx_is_uniform(&import->values[node->input[!k]], &number) && number != 0)
+            onnx_is_number_beside(&import->values[node->input[!k]], x, &number) && number != 0)
             return multiple_of(import, x, node->input[k]) * (divides ? 1 / number : number);
     return 0;
 }
@@ -62,15 +62,15 @@ static bool absorb_gelu(struct onnx_import *import)
     product = half = sum ? onnx_only_reader(import, sum, "Mul") : NULL;
     if (product) {
         other = other_input(product, sum->output[0]);
-        if (other >= 0 && onnx_is_uniform(&import->values[other], &outer)) {
+        if (other >= 0 && onnx_is_number_beside(&import->values[other], &x, &outer)) {
             product = onnx_only_reader(import, half, "Mul");
             other = product ? other_input(product, half->output[0]) : -1;
         } else {
             outer = 1;
         }
     }
-    if (product && one >= 0 && onnx_is_uniform(&import->values[one], &number) && number == 1 &&
-        fabs(x.factor - M_SQRT1_2) < 1e-6)
+    if (product && one >= 0 && onnx_is_number_beside(&import->values[one], &x, &number) &&
+        number == 1 && outer != 0 && fabs(x.factor - M_SQRT1_2) < 1e-6)
         factor = multiple_of(import, &x, other);
     if (factor == 0)
         return false;

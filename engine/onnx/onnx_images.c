@@ -331,8 +331,10 @@ static int append_pool(struct onnx_import *import)
     int axes, code;
     int32_t tensor;
 
-    if (x.kind != ONNX_TENSOR || import->node->output_count > 1)
+    if (x.kind != ONNX_TENSOR || onnx_output_is_read(import, 1))
         return onnx_missing(import, "with indices");
+    if (!onnx_attribute(import->node, "kernel_shape"))
+        return onnx_fail(import, "it has no kernel_shape");
     x.tensor = onnx_images_of(import, &x, &axes);
     if (x.tensor < 0)
         return x.tensor;
@@ -376,7 +378,7 @@ static int append_global_average_pool(struct onnx_import *import)
 /* ---- other sizes ---- */
 
 /* Which of the engine's ways to resize it is; false: none of them. */
-static bool resize_mode_of(struct onnx_import *import, const struct resize *resize,
+static bool resize_mode_of(struct onnx_import *import, const struct resize *resize, int axes,
                            enum resize_mode *mode)
 {
     char how[16], where[32], nearest[32];
@@ -398,7 +400,8 @@ static bool resize_mode_of(struct onnx_import *import, const struct resize *resi
     *mode = strcmp(place, "align_corners") == 0 ? RESIZE_BILINEAR_CORNERS : RESIZE_BILINEAR;
     return strcmp(kind, "linear") == 0 &&
            (*mode == RESIZE_BILINEAR_CORNERS || strcmp(place, "half_pixel") == 0 ||
-            (strcmp(place, "pytorch_half_pixel") == 0 && resize->height > 1 && resize->width > 1));
+            (strcmp(place, "pytorch_half_pixel") == 0 && (axes == 1 || resize->height > 1) &&
+             resize->width > 1));
 }
 
 /* The size that inputs 2 (factors) or 3 (extents) give the axes of images. */
@@ -457,7 +460,7 @@ static int append_resize(struct onnx_import *import)
     code = resize_size(import, &x, &resize);
     if (code)
         return code;
-    if (!resize_mode_of(import, &resize, &resize.mode))
+    if (!resize_mode_of(import, &resize, x.rank - 2, &resize.mode))
         return onnx_missing(import, "other than PyTorch's nearest and bilinear");
     tensor = onnx_images_of(import, &x, &axes);
     if (tensor < 0)

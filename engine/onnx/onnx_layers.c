@@ -35,9 +35,7 @@ int onnx_done_as(struct onnx_import *import, struct onnx_value value, int32_t te
 
 bool onnx_bind_bias(struct onnx_import *import, const struct onnx_value *bias, int64_t width)
 {
-    double number;
-
-    if (bias->kind != ONNX_CONSTANT || (onnx_is_uniform(bias, &number) && number == 0))
+    if (bias->kind != ONNX_CONSTANT || onnx_is_zero(bias))
         return false;
     graph_bind_parameter(
         import->graph, "bias",
@@ -81,8 +79,9 @@ static int append_product(struct onnx_import *import, struct onnx_value *x,
     if (tensor < 0)
         return tensor;
     if (x->extent[x->rank - 1] != shape.extent[1])
-        return onnx_fail(import, "rows of %lld numbers meet a matrix of %lld",
-                         (long long)x->extent[x->rank - 1], (long long)shape.extent[1]);
+        return onnx_fail_shapes(import, "rows of %s numbers meet a matrix of %s",
+                                onnx_extent_text(x->extent[x->rank - 1]).text,
+                                onnx_extent_text(shape.extent[1]).text);
     graph_bind_parameter(import->graph, "weight", onnx_weight(import, weight, &shape, false));
     biased = bias && onnx_bind_bias(import, bias, shape.extent[0]);
     tensor = graph_linear(import->graph, tensor, onnx_weight_layer(import, weight).text,
@@ -100,6 +99,7 @@ static int append_gemm(struct onnx_import *import)
     const struct onnx_value *bias = onnx_input(import, 2);
     double alpha = onnx_attribute_float(import, "alpha", 1);
     double beta = bias->kind == ONNX_ABSENT ? 1 : onnx_attribute_float(import, "beta", 1);
+    bool single = bias->kind == ONNX_CONSTANT && onnx_value_elements(bias) == 1; /* for all */
     int code;
 
     /* [N] or [1, N]: another shape repeats along the rows, or is of the samples */
@@ -116,7 +116,13 @@ static int append_gemm(struct onnx_import *import)
     if (!onnx_attribute_int(import, "transB", 0) &&
         onnx_constant_permute(import, &weight, (int[]){1, 0}))
         return import->error.code;
-    code = append_product(import, &x, &weight, bias);
+    code = append_product(import, &x, &weight, single ? NULL : bias);
+    if (code == 0 && single && !onnx_is_zero(bias)) {
+        code = onnx_combine(import, &x, bias, BROADCAST_ADD);
+        if (code || onnx_output(import, 0)->kind != ONNX_TENSOR)
+            return code;
+        x = *onnx_output(import, 0);
+    }
     x.factor = beta == 1 ? 0 : beta;
     return code ? code : onnx_done(import, x);
 }
@@ -154,8 +160,9 @@ int onnx_batch_product(struct onnx_import *import, struct onnx_value *a, struct 
     product.depth = a->extent[rank - 1];
     product.columns = b->extent[rank - 1];
     if (b->extent[rank - 2] != product.depth)
-        return onnx_fail(import, "rows of %lld numbers meet columns of %lld",
-                         (long long)product.depth, (long long)b->extent[rank - 2]);
+        return onnx_fail_shapes(import, "rows of %s numbers meet columns of %s",
+                                onnx_extent_text(product.depth).text,
+                                onnx_extent_text(b->extent[rank - 2]).text);
     x = onnx_shaped(import, a, 2, (int64_t[]){product.groups * product.rows, product.depth});
     y = x < 0 ? x
               : onnx_shaped(import, b, 2,
@@ -223,7 +230,8 @@ static int append_mat_mul(struct onnx_import *import)
         return given && onnx_attention_absorb(import) ? import->graph->error.code
                                                       : onnx_batch_product(import, &x, &weight);
     }
-    if (weight.kind == ONNX_TENSOR && weight.rank >= 2 && is_matrix(import, &x))
+    if (weight.kind == ONNX_TENSOR && weight.rank >= 2 && x.rank <= weight.rank &&
+        is_matrix(import, &x))
         return append_left_product(import, &x, &weight);
     if (x.kind != ONNX_TENSOR || x.rank < 2 || weight.rank > x.rank || !is_matrix(import, &weight))
         return onnx_missing(import, "other than samples times a constant matrix");
@@ -240,30 +248,7 @@ static int append_mat_mul(struct onnx_import *import)
     return onnx_done(import, x);
 }
 
-/* ---- axes ---- */
-
-int onnx_reduced_axes(struct onnx_import *import, const struct onnx_value *x, unsigned *reduced,
-                      int64_t *extent)
-{
-    int64_t axes[ONNX_RANK_MAX];
-    int count = onnx_integers(import, "axes", 1, axes, ONNX_RANK_MAX), rank = 0;
-    bool keeps = onnx_attribute_int(import, "keepdims", 1);
-
-    *reduced = count > 0 || onnx_attribute_int(import, "noop_with_empty_axes", 0)
-                   ? 0
-                   : ((1u << x->rank) - 1) & ~(unsigned)import->alone;
-    for (int i = 0; i < count; i++) {
-        int axis = onnx_axis(import, axes[i], x->rank);
-
-        if (axis < 0)
-            return -1;
-        *reduced |= 1u << axis;
-    }
-    for (int r = 0; r < x->rank; r++)
-        if (!(*reduced >> r & 1) || keeps)
-            extent[rank++] = *reduced >> r & 1 ? 1 : x->extent[r];
-    return import->error.code ? -1 : rank;
-}
+/* ---- embeddings ---- */
 
 /* The symbols of a sample in a row, of which the indices are those from `first` on. False: the
  * indices are in another order. */

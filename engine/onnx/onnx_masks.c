@@ -226,6 +226,18 @@ static int masked(struct onnx_import *import, const struct onnx_value *mask,
                               : onnx_combine(import, x, &numbers, BROADCAST_MULTIPLY);
 }
 
+/* The shape that two operands have together. */
+static struct onnx_value shape_of_both(const struct onnx_value *a, const struct onnx_value *b)
+{
+    const struct onnx_value *smaller = a->rank < b->rank ? a : b;
+    struct onnx_value both = smaller == a ? *b : *a;
+
+    for (int r = both.rank - smaller->rank; r < both.rank; r++)
+        if (both.extent[r] == 1)
+            both.extent[r] = smaller->extent[r - (both.rank - smaller->rank)];
+    return both;
+}
+
 /* The same by a constant mask. A number that is infinite stays large and
  * finite, so that its product with 0 is 0. */
 static int where_constant(struct onnx_import *import)
@@ -234,6 +246,7 @@ static int where_constant(struct onnx_import *import)
     const struct onnx_value *yes = onnx_input(import, 1), *no = onnx_input(import, 2);
     bool shown = yes->kind == ONNX_TENSOR;
     const struct onnx_value *x = shown ? yes : no, *rest = shown ? no : yes;
+    const struct onnx_value both = shape_of_both(x, &mask);
     double number;
     int code;
 
@@ -253,8 +266,8 @@ static int where_constant(struct onnx_import *import)
         other = *onnx_output(import, 0);
         return onnx_combine(import, &first, &other, BROADCAST_ADD);
     }
-    if (!onnx_is_uniform(rest, &number))
-        return onnx_missing(import, "of a constant of different numbers");
+    if (!onnx_is_number_beside(rest, &both, &number))
+        return onnx_missing(import, "of a constant of different numbers, or of more axes");
     number = finite_of(number);
     mask = onnx_mask_numbers(import, &mask, shown ? 0 : number, shown ? number : 0);
     return import->error.code ? import->error.code
@@ -290,26 +303,43 @@ static int chosen(struct onnx_import *import, struct onnx_value mask, struct onn
     return code;
 }
 
+/* One number where the mask is true, another one elsewhere. The larger would round the smaller one
+ * away in their difference: then each is multiplied by its own mask. */
+static int choose_numbers(struct onnx_import *import, struct onnx_value mask, float yes, float no)
+{
+    struct graph *graph = import->graph;
+    const float difference = (float)finite_of((double)yes - (double)no);
+    int32_t shown;
+
+    mask.type = ONNX_FLOAT;
+    if (difference + no == yes)
+        return onnx_done_as(import, mask,
+                            graph_affine(graph, mask.tensor, difference, no, import->node->name));
+    shown = graph_affine(graph, mask.tensor, yes, 0, onnx_layer_name(import, ".shown").text);
+    mask.tensor = graph_affine(graph, mask.tensor, -no, no, onnx_layer_name(import, ".rest").text);
+    return onnx_done_as(import, mask, graph_add(graph, shown, mask.tensor, import->node->name));
+}
+
 /* The same by a mask of samples. */
 static int where_samples(struct onnx_import *import)
 {
     struct onnx_value mask = *onnx_input(import, 0), result = {0}, other = {0};
     struct onnx_value yes = *onnx_input(import, 1), no = *onnx_input(import, 2);
     double first = 0, second = 0;
+    struct onnx_value both = shape_of_both(&mask, yes.kind == ONNX_TENSOR  ? &yes
+                                                  : no.kind == ONNX_TENSOR ? &no
+                                                                           : &mask);
     int code;
 
     if (mask.type != ONNX_BOOL ||
-        (yes.kind != ONNX_TENSOR && !(onnx_is_uniform(&yes, &first) && yes.rank <= mask.rank)) ||
-        (no.kind != ONNX_TENSOR && !(onnx_is_uniform(&no, &second) && no.rank <= mask.rank)))
-        return onnx_missing(import, "by a mask of samples, of a constant of different numbers");
+        (yes.kind != ONNX_TENSOR && !onnx_is_number_beside(&yes, &both, &first)) ||
+        (no.kind != ONNX_TENSOR && !onnx_is_number_beside(&no, &both, &second)))
+        return onnx_missing(import, "by a mask of samples, of a constant of different numbers, or "
+                                    "of more axes");
     first = finite_of(first);
     second = finite_of(second);
-    if (yes.kind != ONNX_TENSOR && no.kind != ONNX_TENSOR) {
-        mask.type = ONNX_FLOAT;
-        mask.tensor = graph_affine(import->graph, mask.tensor, (float)finite_of(first - second),
-                                   (float)second, import->node->name);
-        return onnx_done(import, mask);
-    }
+    if (yes.kind != ONNX_TENSOR && no.kind != ONNX_TENSOR)
+        return choose_numbers(import, mask, (float)first, (float)second);
     if (yes.kind != ONNX_TENSOR || no.kind != ONNX_TENSOR) {
         bool shown = yes.kind == ONNX_TENSOR;
 

@@ -107,7 +107,6 @@ int onnx_mixed_prepare(struct onnx_import *import, bool *done)
     bool product = strcmp(name, "MatMul") == 0, gemm = strcmp(name, "Gemm") == 0;
     bool weights = x == onnx_input(import, 0) && weight->alone && !bias->alone;
     struct onnx_value result;
-    double number = 1;
     int code;
 
     *done = true;
@@ -121,8 +120,7 @@ int onnx_mixed_prepare(struct onnx_import *import, bool *done)
                      onnx_attribute_float(import, "beta", 1) == 1))) {
         code =
             samples_product(import, *x, *weight, gemm && onnx_attribute_int(import, "transB", 0));
-        if (code || !gemm || bias->kind == ONNX_ABSENT ||
-            (onnx_is_uniform(bias, &number) && number == 0) ||
+        if (code || !gemm || bias->kind == ONNX_ABSENT || onnx_is_zero(bias) ||
             onnx_output(import, 0)->kind != ONNX_TENSOR)
             return import->error.code;
         result = *onnx_output(import, 0);

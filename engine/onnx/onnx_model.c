@@ -383,6 +383,10 @@ static int inputs_find(struct onnx_model *model, const char *path, struct error 
         if (model->input_count == ONNX_ENDS_MAX)
             return error_set(error, -ERROR_UNSUPPORTED, "%s has more than %d inputs", path,
                              (int)ONNX_ENDS_MAX);
+        if (graph->input[i]->type && !type_of(graph->input[i]))
+            return error_set(error, -ERROR_UNSUPPORTED,
+                             "the input %s of %s is no tensor, but a list or the like",
+                             graph->input[i]->name, path);
         if (model->input_count == 0)
             model->fixed_batch = batch_of(graph->input[i]);
         model->interfaces[model->input_count] = interface_of(graph->input[i]);

@@ -37,7 +37,7 @@ static int append_dropout(struct onnx_import *import)
                              ? onnx_number(ratio, 0)
                              : 0.5;
 
-    if (x.kind != ONNX_TENSOR || import->node->output_count > 1)
+    if (x.kind != ONNX_TENSOR || onnx_output_is_read(import, 1))
         return onnx_missing(import, "with its mask");
     x.tensor = graph_dropout(import->graph, x.tensor, import->node->name, (float)probability);
     *onnx_output(import, 0) = x;
@@ -112,14 +112,15 @@ static int append_transpose(struct onnx_import *import)
 /* Squares of pixels become channels, or the other way (torch's PixelUnshuffle, PixelShuffle). */
 static int append_depth_and_space(struct onnx_import *import)
 {
-    static const int orders[3][6] = {{0, 3, 4, 1, 5, 2}, {0, 1, 4, 2, 5, 3}, {0, 3, 5, 1, 2, 4}};
+    static const int orders[2][2][6] = {{{0, 3, 4, 1, 5, 2}, {0, 1, 4, 2, 5, 3}},
+                                        {{0, 3, 5, 1, 2, 4}, {0, 1, 3, 5, 2, 4}}};
     bool packs = strcmp(import->node->proto->op_type, "SpaceToDepth") == 0;
     int64_t side = onnx_attribute_int(import, "blocksize", 0), square = 0;
     struct onnx_value x = *onnx_input(import, 0);
     const int64_t *have = onnx_input(import, 0)->extent;
     char text[8];
     bool rows_first = strcmp(onnx_attribute_text(import, "mode", "DCR", text, sizeof text), "CRD");
-    const int *order = orders[packs ? 2 : rows_first ? 0 : 1];
+    const int *order = orders[packs][!rows_first];
     int code;
 
     if (x.rank != 4)
@@ -324,6 +325,7 @@ static int append_concat(struct onnx_import *import)
         return tensor;
     result.extent[axis] = joined;
     result = onnx_tensor_value(tensor, result.rank, result.extent);
+    result.type = first.type;
     if (batch)
         onnx_axis_move(&result, 0, batch);
     *onnx_output(import, 0) = result;

@@ -26,6 +26,8 @@ static int with_number(struct onnx_import *import, struct onnx_value x, double n
         (x.factor != 0 ? x.factor : 1) * (kind == BROADCAST_MULTIPLY ? number : 1 / number);
     float scale = adds ? (kind == BROADCAST_SUBTRACT_REVERSE ? -1.0f : 1.0f) : 0;
 
+    if (!onnx_type_is_float(x.type))
+        return onnx_missing(import, "of whole numbers, or of a mask");
     if (!adds && factor != 0) {
         x.factor = factor;
         *onnx_output(import, 0) = x;
@@ -351,18 +353,34 @@ static int append_binary(struct onnx_import *import)
     return combine_any(import, a, b, kind, reverse);
 }
 
-/* The larger of each two numbers, a + relu(b - a), or the smaller, a - relu(a - b). Of two that are
- * equal the first has the gradient. The result is the present node's output. */
+/* Whether a constant has small numbers alone, as parameters mostly do: sums with them round no
+ * other number by much. */
+static bool is_small(const struct onnx_value *value)
+{
+    static const double large = 4; /* as that of bounds: onnx_elementwise.c */
+    int64_t elements = onnx_value_elements(value);
+
+    if (value->kind != ONNX_CONSTANT || elements > ONNX_COMPUTED_MAX)
+        return false;
+    if (onnx_value_trains(value))
+        return true;
+    for (int64_t i = 0; i < elements; i++)
+        if (!(fabs(onnx_number(value, i)) <= large))
+            return false;
+    return true;
+}
+
+/* The larger of each two numbers, a + relu(b - a), or the smaller, a - relu(a - b). The sum rounds
+ * b where a is far from it, as a mask of -1e9 is: so a small constant is a. Of two that are equal
+ * one has the gradient. The result is the present node's output. */
 static int extreme_of(struct onnx_import *import, struct onnx_value a, struct onnx_value b,
                       bool smaller)
 {
-    struct onnx_value difference;
+    struct onnx_value difference, swapped = a;
     double bound;
     int code;
 
     if (a.kind != ONNX_TENSOR) {
-        struct onnx_value swapped = a;
-
         a = b;
         b = swapped;
     }
@@ -370,6 +388,11 @@ static int extreme_of(struct onnx_import *import, struct onnx_value a, struct on
         return import->graph->error.code;
     if (b.rank <= a.rank && onnx_is_uniform(&b, &bound) && onnx_value_elements(&b) == 1)
         return onnx_clip(import, a, smaller ? -INFINITY : bound, smaller ? bound : INFINITY);
+    if (is_small(&b)) {
+        swapped = a;
+        a = b;
+        b = swapped;
+    }
     code = combine_any(import, &a, &b, smaller ? BROADCAST_SUBTRACT : BROADCAST_SUBTRACT_REVERSE,
                        smaller ? BROADCAST_SUBTRACT_REVERSE : BROADCAST_SUBTRACT);
     if (code || onnx_output(import, 0)->kind != ONNX_TENSOR)
@@ -383,9 +406,11 @@ static int extreme_of(struct onnx_import *import, struct onnx_value a, struct on
                        smaller ? BROADCAST_SUBTRACT_REVERSE : BROADCAST_ADD);
 }
 
-static int append_extreme(struct onnx_import *import)
+/* Sums, means and extremes of all inputs, number by number. */
+static int append_all(struct onnx_import *import)
 {
-    bool smaller = strcmp(import->node->proto->op_type, "Min") == 0;
+    const char *name = import->node->proto->op_type;
+    bool mean = strcmp(name, "Mean") == 0, sum = mean || strcmp(name, "Sum") == 0;
     struct onnx_value result = *onnx_input(import, 0);
 
     for (int i = 1; i < import->node->input_count; i++) {
@@ -395,11 +420,14 @@ static int append_extreme(struct onnx_import *import)
         if (!onnx_type_is_float(next->type) || !onnx_type_is_float(result.type) ||
             (result.kind != ONNX_TENSOR && next->kind != ONNX_TENSOR))
             return onnx_missing(import, "of whole numbers, or of two constants and samples");
-        code = extreme_of(import, result, *next, smaller);
+        code = sum ? combine_any(import, &result, next, BROADCAST_ADD, BROADCAST_ADD)
+                   : extreme_of(import, result, *next, strcmp(name, "Min") == 0);
         if (code || onnx_output(import, 0)->kind != ONNX_TENSOR)
             return code;
         result = *onnx_output(import, 0);
     }
+    if (mean)
+        result.factor = (result.factor != 0 ? result.factor : 1) / import->node->input_count;
     *onnx_output(import, 0) = result;
     return 0;
 }
@@ -410,8 +438,8 @@ static int append_pow(struct onnx_import *import)
     struct onnx_value x = *onnx_input(import, 0);
     double number = 0;
 
-    if (x.kind != ONNX_TENSOR || !onnx_is_uniform(onnx_input(import, 1), &number))
-        return onnx_missing(import, "to other than a constant power");
+    if (x.kind != ONNX_TENSOR || !onnx_is_number_beside(onnx_input(import, 1), &x, &number))
+        return onnx_missing(import, "to other than a constant power, the same for all numbers");
     if (number == 2)
         return with_tensor(import, x, x, BROADCAST_MULTIPLY);
     if (onnx_resolve(import, &x))
@@ -433,7 +461,9 @@ const struct onnx_operator_entry onnx_operand_operators[] = {
     {"Div", append_binary, 2, ONNX_TAKES_PENDING | ONNX_TAKES_CONSTANT},
     {"Pow", append_pow, 2, ONNX_TAKES_PENDING | ONNX_TAKES_CONSTANT},
     {"Neg", append_neg, 1, ONNX_TAKES_PENDING},
-    {"Max", append_extreme, ONNX_ANY_NUMBER, ONNX_TAKES_PENDING | ONNX_TAKES_CONSTANT},
-    {"Min", append_extreme, ONNX_ANY_NUMBER, ONNX_TAKES_PENDING | ONNX_TAKES_CONSTANT},
+    {"Max", append_all, ONNX_ANY_NUMBER, ONNX_TAKES_PENDING | ONNX_TAKES_CONSTANT},
+    {"Min", append_all, ONNX_ANY_NUMBER, ONNX_TAKES_PENDING | ONNX_TAKES_CONSTANT},
+    {"Sum", append_all, ONNX_ANY_NUMBER, ONNX_TAKES_PENDING | ONNX_TAKES_CONSTANT},
+    {"Mean", append_all, ONNX_ANY_NUMBER, ONNX_TAKES_PENDING | ONNX_TAKES_CONSTANT},
     {NULL, NULL, 0, 0},
 };

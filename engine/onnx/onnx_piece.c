@@ -1,6 +1,8 @@
 /* onnx_piece.c: see onnx_piece.h. */
 #include "engine/onnx/onnx_piece.h"
 
+#include "engine/graph/weight_layout.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,29 +32,24 @@ bool onnx_piece_is_run(const struct onnx_piece *piece)
     return piece->rank == 0 || (piece->rank == 1 && piece->stride[0] == 1);
 }
 
+static struct weight_walk walk_from(const struct onnx_piece *piece, int64_t index)
+{
+    _Static_assert(WEIGHT_RANK_MAX >= (int)ONNX_RANK_MAX, "a piece has more axes than a walk");
+
+    return weight_walk_from(piece->rank, piece->extent, piece->stride, piece->offset, index);
+}
+
 int64_t onnx_piece_place(const struct onnx_piece *piece, int64_t index)
 {
-    int64_t place = piece->offset;
-
-    for (int r = piece->rank - 1; r >= 0; r--) {
-        place += index % piece->extent[r] * piece->stride[r];
-        index /= piece->extent[r];
-    }
-    return place;
+    return walk_from(piece, index).place;
 }
 
 /* The first and the last place of the store at which it has a number. False: they cannot be
  * counted. */
 static bool piece_range(const struct onnx_piece *piece, int64_t *first, int64_t *last)
 {
-    int64_t reach;
-
-    *first = *last = piece->offset;
-    for (int r = 0; r < piece->rank; r++)
-        if (__builtin_mul_overflow(piece->extent[r] - 1, piece->stride[r], &reach) ||
-            __builtin_add_overflow(reach < 0 ? *first : *last, reach, reach < 0 ? first : last))
-            return false;
-    return true;
+    return weight_places_range(piece->rank, piece->extent, piece->stride, piece->offset, first,
+                               last);
 }
 
 bool onnx_piece_is_within(const struct onnx_piece *piece)
@@ -64,23 +61,10 @@ bool onnx_piece_is_within(const struct onnx_piece *piece)
 
 void onnx_piece_read(const struct onnx_piece *piece, int64_t first, int64_t count, float *to)
 {
-    int64_t at[ONNX_RANK_MAX], place = piece->offset, rest = first;
+    struct weight_walk walk = walk_from(piece, first);
 
-    for (int r = piece->rank - 1; r >= 0; r--) {
-        at[r] = rest % piece->extent[r];
-        rest /= piece->extent[r];
-        place += at[r] * piece->stride[r];
-    }
-    for (int64_t i = 0; i < count; i++) {
-        to[i] = (float)onnx_store_number(&piece->store, place);
-        for (int r = piece->rank - 1; r >= 0; r--) {
-            place += piece->stride[r];
-            if (++at[r] < piece->extent[r])
-                break;
-            place -= at[r] * piece->stride[r];
-            at[r] = 0;
-        }
-    }
+    for (int64_t i = 0; i < count; i++, weight_walk_next(&walk))
+        to[i] = (float)onnx_store_number(&piece->store, walk.place);
 }
 
 bool onnx_piece_equal(const struct onnx_piece *a, const struct onnx_piece *b)
@@ -97,6 +81,7 @@ bool onnx_pieces_overlap(const struct onnx_piece *a, const struct onnx_piece *b)
     int64_t count = a->store.count > b->store.count ? a->store.count : b->store.count;
     int64_t first[2], last[2];
     bool overlap = false, *read;
+    struct weight_walk walk;
 
     if (a->store.data != b->store.data || !a->store.trains)
         return false;
@@ -107,10 +92,12 @@ bool onnx_pieces_overlap(const struct onnx_piece *a, const struct onnx_piece *b)
     read = calloc((size_t)count, sizeof *read);
     if (!read)
         return true;
-    for (int64_t i = 0; i < a->count; i++)
-        read[onnx_piece_place(a, i)] = true;
-    for (int64_t i = 0; i < b->count && !overlap; i++)
-        overlap = read[onnx_piece_place(b, i)];
+    walk = walk_from(a, 0);
+    for (int64_t i = 0; i < a->count; i++, weight_walk_next(&walk))
+        read[walk.place] = true;
+    walk = walk_from(b, 0);
+    for (int64_t i = 0; i < b->count && !overlap; i++, weight_walk_next(&walk))
+        overlap = read[walk.place];
     free(read);
     return overlap;
 }

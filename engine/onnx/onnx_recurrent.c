@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <strings.h>
 
 /* The gates of ONNX in the order of PyTorch: i o f c -> i f c o, and z r h -> r z h. */
 enum { LSTM_GATES = 4, GRU_GATES = 3 };
@@ -36,9 +37,7 @@ static int bind_gates(struct onnx_import *import, const struct onnx_value *value
 /* Whether an input is left out, or 0 everywhere. */
 static bool is_zero(const struct onnx_value *value)
 {
-    double number;
-
-    return value->kind == ONNX_ABSENT || (onnx_is_uniform(value, &number) && number == 0);
+    return value->kind == ONNX_ABSENT || onnx_is_zero(value);
 }
 
 /* Whether the weights have as many directions as the node says. */
@@ -55,39 +54,81 @@ static bool has_directions(struct onnx_import *import)
     return false;
 }
 
+/* Whether the functions that the node names, if it does, are these in each direction. */
+static bool has_activations(const struct onnx_import *import, const char *const *names,
+                            size_t count)
+{
+    const Onnx__Attribute *given = onnx_attribute(import->node, "activations");
+
+    for (size_t i = 0; given && i < given->n_strings; i++) {
+        const ProtobufCBinaryData *name = &given->strings[i];
+        const char *wanted = names[i % count];
+
+        if (name->len != strlen(wanted) ||
+            strncasecmp((const char *)name->data, wanted, name->len) != 0)
+            return false;
+    }
+    return true;
+}
+
+/* A bias may be left out. */
+static bool bias_is_known(const struct onnx_value *bias)
+{
+    return bias->kind == ONNX_ABSENT || (bias->kind == ONNX_CONSTANT && bias->rank == 2);
+}
+
+/* Whether it has `rows` numbers for the input and as many for the state. */
+static bool bias_fits(const struct onnx_value *bias, int64_t directions, int64_t rows)
+{
+    return bias->kind == ONNX_ABSENT ||
+           (bias->extent[0] == directions && bias->extent[1] == 2 * rows);
+}
+
 static bool is_known(struct onnx_import *import, bool lstm)
 {
     const struct onnx_value *weights = onnx_input(import, 1), *state = onnx_input(import, 2),
                             *bias = onnx_input(import, 3);
+    static const char *const usual[] = {"Sigmoid", "Tanh", "Tanh"};
     int gates = lstm ? 4 : 3;
     int64_t hidden = state->rank == 3 ? state->extent[2] : 0;
 
     if (onnx_input(import, 0)->kind != ONNX_TENSOR || onnx_input(import, 0)->rank != 3 ||
-        weights->kind != ONNX_CONSTANT || state->kind != ONNX_CONSTANT ||
-        bias->kind != ONNX_CONSTANT || weights->rank != 3 || state->rank != 3 || bias->rank != 2 ||
-        hidden < 1 || hidden > HIDDEN_MAX)
+        weights->kind != ONNX_CONSTANT || state->kind != ONNX_CONSTANT || weights->rank != 3 ||
+        state->rank != 3 || !bias_is_known(bias) || hidden < 1 || hidden > HIDDEN_MAX)
         return onnx_missing(import, "without constant weights and biases"), false;
     if (!has_directions(import))
         return false;
     if (weights->extent[1] != gates * hidden || state->extent[1] != gates * hidden ||
-        bias->extent[1] != 2 * gates * hidden || weights->extent[0] != state->extent[0] ||
-        weights->extent[0] != bias->extent[0])
+        weights->extent[0] != state->extent[0] ||
+        !bias_fits(bias, weights->extent[0], gates * hidden))
         return onnx_fail(import, "the shapes of its weights do not fit each other"), false;
     if (!is_zero(onnx_input(import, 5)) || (lstm && !is_zero(onnx_input(import, 6))) ||
         onnx_has_input(import, 4) || (lstm && onnx_has_input(import, 7)))
         return onnx_missing(import, "with lengths, peepholes, or a state that is not 0"), false;
-    if (onnx_attribute(import->node, "activations") || onnx_attribute(import->node, "clip") ||
+    if (!has_activations(import, usual, lstm ? 3 : 2) || onnx_attribute(import->node, "clip") ||
         onnx_attribute_int(import, "input_forget", 0) ||
         (!lstm && !onnx_attribute_int(import, "linear_before_reset", 0)))
-        return onnx_missing(import, "other than PyTorch's"), false;
+        return onnx_missing(import, "with other activations than PyTorch's, with clip, or %s",
+                            lstm ? "input_forget" : "without linear_before_reset"),
+               false;
     return true;
+}
+
+/* The biases of all gates; 0 if they are left out. ONNX_UNKNOWN: the error is kept. */
+static struct onnx_value biases_of(struct onnx_import *import, int64_t rows)
+{
+    const int64_t extent[2] = {onnx_input(import, 1)->extent[0], 2 * rows};
+    void *numbers;
+
+    return onnx_has_input(import, 3) ? *onnx_input(import, 3)
+                                     : onnx_constant_new(import, ONNX_FLOAT, 2, extent, &numbers);
 }
 
 /* One direction: [B,T,F] -> [B,T,H]. */
 static int32_t append_direction(struct onnx_import *import, int32_t x, bool lstm, int direction,
                                 bool reverse)
 {
-    const struct onnx_value *bias = onnx_input(import, 3);
+    const struct onnx_value bias = biases_of(import, onnx_input(import, 1)->extent[1]);
     int64_t hidden = onnx_input(import, 2)->extent[2];
     const struct recurrent_layer layer = {
         .cell = lstm ? RECURRENT_LSTM : RECURRENT_GRU, .hidden = hidden, .reverse = reverse};
@@ -96,19 +137,14 @@ static int32_t append_direction(struct onnx_import *import, int32_t x, bool lstm
                                 "bias_ih_l0_reverse", "bias_hh_l0_reverse"}};
     const char *const *name = names[reverse];
 
-    if (bind_gates(import, onnx_input(import, 1), direction, 0, hidden, lstm, name[0]) ||
+    if (import->error.code ||
+        bind_gates(import, onnx_input(import, 1), direction, 0, hidden, lstm, name[0]) ||
         bind_gates(import, onnx_input(import, 2), direction, 0, hidden, lstm, name[1]) ||
-        bind_gates(import, bias, direction, 0, hidden, lstm, name[2]) ||
-        bind_gates(import, bias, direction, (lstm ? 4 : 3) * hidden, hidden, lstm, name[3]))
+        bind_gates(import, &bias, direction, 0, hidden, lstm, name[2]) ||
+        bind_gates(import, &bias, direction, (lstm ? 4 : 3) * hidden, hidden, lstm, name[3]))
         return import->error.code;
     return graph_recurrent(import->graph, x, -1,
                            onnx_layer_name(import, reverse ? ".reverse" : "").text, &layer);
-}
-
-static bool is_read(const struct onnx_import *import, int output)
-{
-    return output < import->node->output_count && import->node->output[output] >= 0 &&
-           import->model->readers[import->node->output[output]] > 0;
 }
 
 /* Every step [T,D,B,H], or [B,T,D,H] with layout 1; and the last [D,B,H] or [B,D,H]. */
@@ -146,7 +182,7 @@ static int append_recurrent(struct onnx_import *import)
 
     if (!is_known(import, lstm))
         return import->error.code;
-    if (is_read(import, 2))
+    if (onnx_output_is_read(import, 2))
         return onnx_missing(import, "whose last cells are read");
     back = strcmp(onnx_attribute_text(import, "direction", "forward", text, sizeof text),
                   "reverse") == 0;
@@ -166,7 +202,7 @@ static int append_recurrent(struct onnx_import *import)
         bool reverse = back || i == 1;
 
         y[i] = append_direction(import, x.tensor, lstm, i, reverse);
-        if (y[i] >= 0 && is_read(import, 1))
+        if (y[i] >= 0 && onnx_output_is_read(import, 1))
             last[i] = graph_last_step(import->graph, y[i], -1,
                                       onnx_layer_name(import, reverse ? ".first" : ".last").text,
                                       reverse);
@@ -286,16 +322,10 @@ static int rnn_direction(struct onnx_import *import, int32_t x, int direction, b
 /* The function of the steps; false: another one. */
 static bool rnn_activation(const struct onnx_import *import, enum activation_kind *kind)
 {
-    const Onnx__Attribute *names = onnx_attribute(import->node, "activations");
-    bool relu = names && names->n_strings > 0 && names->strings[0].len == 4 &&
-                memcmp(names->strings[0].data, "Relu", 4) == 0;
+    bool tanh = has_activations(import, (const char *const[]){"Tanh"}, 1);
 
-    *kind = relu ? ACTIVATION_RELU : ACTIVATION_TANH;
-    for (size_t i = 0; names && i < names->n_strings; i++)
-        if (names->strings[i].len != 4 ||
-            memcmp(names->strings[i].data, relu ? "Relu" : "Tanh", 4) != 0)
-            return false;
-    return true;
+    *kind = tanh ? ACTIVATION_TANH : ACTIVATION_RELU;
+    return tanh || has_activations(import, (const char *const[]){"Relu"}, 1);
 }
 
 static bool rnn_is_known(struct onnx_import *import, enum activation_kind *kind)
@@ -305,15 +335,13 @@ static bool rnn_is_known(struct onnx_import *import, enum activation_kind *kind)
 
     if (x->kind != ONNX_TENSOR || x->rank != 3 || weight->kind != ONNX_CONSTANT ||
         state->kind != ONNX_CONSTANT || weight->rank != 3 || state->rank != 3 ||
-        (bias->kind != ONNX_ABSENT && (bias->kind != ONNX_CONSTANT || bias->rank != 2)))
+        !bias_is_known(bias))
         return onnx_missing(import, "without constant weights and biases"), false;
     if (!has_directions(import))
         return false;
     if (weight->extent[1] != state->extent[1] || state->extent[1] != state->extent[2] ||
         weight->extent[0] != state->extent[0] || state->extent[2] < 1 ||
-        state->extent[2] > HIDDEN_MAX ||
-        (bias->kind != ONNX_ABSENT &&
-         (bias->extent[0] != weight->extent[0] || bias->extent[1] != 2 * state->extent[1])))
+        state->extent[2] > HIDDEN_MAX || !bias_fits(bias, weight->extent[0], state->extent[1]))
         return onnx_fail(import, "the shapes of its weights do not fit each other"), false;
     if (!is_zero(onnx_input(import, 5)) || onnx_has_input(import, 4))
         return onnx_missing(import, "with lengths, or a state that is not 0"), false;

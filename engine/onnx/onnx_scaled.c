@@ -158,8 +158,8 @@ bool onnx_scale_weight(struct onnx_import *import)
         a = b;
         b = result;
     }
-    if (!may_scale(&a) || !onnx_multiply_out(import, &b) ||
-        (b.kind != ONNX_TENSOR && b.kind != ONNX_CONSTANT))
+    if (!may_scale(&a) || (!a.scaled && a.rank == ONNX_RANK_MAX) ||
+        !onnx_multiply_out(import, &b) || (b.kind != ONNX_TENSOR && b.kind != ONNX_CONSTANT))
         return false;
     scaled = onnx_allocate(import, 1, sizeof *scaled);
     if (!scaled || !scale_of(import, a.scaled ? &a.scaled->weight : &a, &b, divides, scaled) ||
@@ -175,7 +175,7 @@ bool onnx_scale_weight(struct onnx_import *import)
                                  .scaled = scaled};
     memcpy(result.extent + 1, a.extent, (size_t)a.rank * sizeof *a.extent);
     *onnx_output(import, 0) = result;
-    return !import->graph->error.code && a.rank < ONNX_RANK_MAX;
+    return !import->graph->error.code;
 }
 
 int onnx_transpose_scaled(struct onnx_import *import, const struct onnx_value *value)

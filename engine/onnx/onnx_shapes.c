@@ -43,7 +43,7 @@ static int new_shape(struct onnx_import *import, const struct onnx_value *value,
     if (inferred >= 0 && product > 0 && elements % product == 0)
         product *= extent[inferred] = elements / product;
     if (product != elements || elements == INT64_MAX || !onnx_shape_fits(rank, extent))
-        return onnx_fail(import, "the new shape does not have as many numbers as the input");
+        return onnx_fail_shapes(import, "the new shape does not have as many numbers as the input");
     return rank;
 }
 
@@ -98,8 +98,8 @@ static int squeezed(struct onnx_import *import, const struct onnx_value *value, 
         bool drops = all ? value->extent[r] == 1 : axes >> r & 1;
 
         if (drops && value->extent[r] != 1)
-            return onnx_fail(import, "axis %d has %lld numbers and cannot be dropped", r,
-                             (long long)value->extent[r]);
+            return onnx_fail_shapes(import, "axis %d has an extent of %s and cannot be dropped", r,
+                                    onnx_extent_text(value->extent[r]).text);
         if (!drops)
             extent[rank++] = value->extent[r];
     }
@@ -134,16 +134,40 @@ int onnx_changed_axes(struct onnx_import *import, const struct onnx_value *value
     return rank;
 }
 
-/* The range of indices that starts, ends and steps name, cut to the axis as in Python. */
+int onnx_reduced_axes(struct onnx_import *import, const struct onnx_value *x, unsigned *reduced,
+                      int64_t *extent)
+{
+    int64_t axes[ONNX_RANK_MAX];
+    int count = onnx_integers(import, "axes", 1, axes, ONNX_RANK_MAX), rank = 0;
+    bool keeps = onnx_attribute_int(import, "keepdims", 1);
+
+    *reduced = count > 0 || onnx_attribute_int(import, "noop_with_empty_axes", 0)
+                   ? 0
+                   : ((1u << x->rank) - 1) & ~(unsigned)import->alone;
+    for (int i = 0; i < count; i++) {
+        int axis = onnx_axis(import, axes[i], x->rank);
+
+        if (axis < 0)
+            return -1;
+        *reduced |= 1u << axis;
+    }
+    for (int r = 0; r < x->rank; r++)
+        if (!(*reduced >> r & 1) || keeps)
+            extent[rank++] = *reduced >> r & 1 ? 1 : x->extent[r];
+    return import->error.code ? -1 : rank;
+}
+
+/* The range of indices that starts, ends and steps name, cut to the axis. Of a negative step the
+ * start is cut to the first number, as the standard says; in Python such a range is empty. */
 static struct onnx_range range_of(int axis, int64_t extent, int64_t start, int64_t end,
                                   int64_t step)
 {
     int64_t least = step > 0 ? 0 : -1, most = step > 0 ? extent : extent - 1;
 
     step = step < -INT64_MAX ? -INT64_MAX : step; /* either takes the first index alone */
-    start = start < -extent ? least : start < 0 ? start + extent : start;
+    start = start < -extent ? 0 : start < 0 ? start + extent : start;
     end = end < -extent ? least : end < 0 ? end + extent : end;
-    start = start < least ? least : start > most ? most : start;
+    start = start > most ? most : start;
     end = end < least ? least : end > most ? most : end;
     if ((step > 0 && start >= end) || (step < 0 && start <= end))
         return (struct onnx_range){axis, 0, 0, step};

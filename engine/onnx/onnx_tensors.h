@@ -40,10 +40,6 @@ struct onnx_layer_name onnx_weight_layer(const struct onnx_import *import,
 bool onnx_bind_bias(struct onnx_import *import, const struct onnx_value *bias, int64_t width);
 /* The samples as images; signals [B,C,T], which have one axis, become images of one row. */
 int32_t onnx_images_of(struct onnx_import *import, struct onnx_value *x, int *axes);
-/* The axes that a node reduces, as a set of 1 << axis, and the shape behind it: its rank, or -1
- * with the error kept. */
-int onnx_reduced_axes(struct onnx_import *import, const struct onnx_value *x, unsigned *reduced,
-                      int64_t *extent);
 /* What the graph's image is to the model: [B,C,H,W], or [B,C,T] if it has one axis. */
 struct onnx_value onnx_image_value(const struct onnx_import *import, int32_t tensor, int axes);
 /* Makes an image the present node's output, with as many axes. */

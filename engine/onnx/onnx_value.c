@@ -40,18 +40,57 @@ void onnx_blocks_release(struct onnx_import *import)
     }
 }
 
-int onnx_fail(struct onnx_import *import, const char *format, ...)
+static int fail(struct onnx_import *import, const char *hint, const char *format, va_list arguments)
 {
-    char sentence[ERROR_TEXT_MAX - 256];
-    va_list arguments;
+    char sentence[ERROR_TEXT_MAX - 384];
 
     if (import->error.code)
         return import->error.code;
-    va_start(arguments, format);
     vsnprintf(sentence, sizeof sentence, format, arguments);
+    return error_set(&import->error, -EINVAL, "node %s (%s) of the model: %s%s", import->node->name,
+                     import->node->proto->op_type, sentence, hint);
+}
+
+int onnx_fail(struct onnx_import *import, const char *format, ...)
+{
+    va_list arguments;
+    int code;
+
+    va_start(arguments, format);
+    code = fail(import, "", format, arguments);
     va_end(arguments);
-    return error_set(&import->error, -EINVAL, "node %s (%s) of the model: %s", import->node->name,
-                     import->node->proto->op_type, sentence);
+    return code;
+}
+
+int onnx_fail_shapes(struct onnx_import *import, const char *format, ...)
+{
+    char hint[128] = "";
+    va_list arguments;
+    int code;
+
+    if (import->model->fixed_batch)
+        snprintf(hint, sizeof hint,
+                 "; the file has a fixed batch of %lld, which may be why: export it with an open "
+                 "one",
+                 (long long)import->model->fixed_batch);
+    va_start(arguments, format);
+    code = fail(import, hint, format, arguments);
+    va_end(arguments);
+    return code;
+}
+
+struct onnx_extent_text onnx_extent_text(int64_t extent)
+{
+    struct onnx_extent_text result;
+
+    if (extent < ONNX_BATCH)
+        snprintf(result.text, sizeof result.text, "%lld", (long long)extent);
+    else if (extent == ONNX_BATCH)
+        snprintf(result.text, sizeof result.text, "the batch");
+    else
+        snprintf(result.text, sizeof result.text, "the batch times %lld",
+                 (long long)(extent / ONNX_BATCH));
+    return result;
 }
 
 int onnx_missing(struct onnx_import *import, const char *format, ...)
@@ -100,18 +139,29 @@ struct onnx_value *onnx_output(struct onnx_import *import, int index)
     return &import->values[import->node->output[index]];
 }
 
+bool onnx_output_is_read(const struct onnx_import *import, int index)
+{
+    int32_t output = onnx_node_output(import->node, index);
+
+    return output >= 0 && import->model->readers[output] > 0;
+}
+
+/* The types of the ONNX standard. Files that proto3 wrote leave out numbers that are 0. */
+enum { TYPE_FLOAT = 1, TYPE_INT = 2 };
+
 int64_t onnx_attribute_int(const struct onnx_import *import, const char *name, int64_t fallback)
 {
     const Onnx__Attribute *attribute = onnx_attribute(import->node, name);
 
-    return attribute && attribute->has_i ? attribute->i : fallback;
+    return attribute && (attribute->has_i || attribute->type == TYPE_INT) ? attribute->i : fallback;
 }
 
 float onnx_attribute_float(const struct onnx_import *import, const char *name, float fallback)
 {
     const Onnx__Attribute *attribute = onnx_attribute(import->node, name);
 
-    return attribute && attribute->has_f ? attribute->f : fallback;
+    return attribute && (attribute->has_f || attribute->type == TYPE_FLOAT) ? attribute->f
+                                                                            : fallback;
 }
 
 const char *onnx_attribute_text(const struct onnx_import *import, const char *name,

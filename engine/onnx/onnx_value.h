@@ -106,6 +106,14 @@ void onnx_blocks_release(struct onnx_import *import);
 /* Keeps the error "node <name> (<operator>): <sentence>"; returns -EINVAL. */
 int onnx_fail(struct onnx_import *import, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+/* The same of shapes that disagree, perhaps because the file has a fixed batch. */
+int onnx_fail_shapes(struct onnx_import *import, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* An extent for a sentence: a number, or the batch. */
+struct onnx_extent_text {
+    char text[48];
+};
+struct onnx_extent_text onnx_extent_text(int64_t extent);
 /* Notes that this form of the present node is missing, and why; its results become unknown. Returns
  * 0. */
 int onnx_missing(struct onnx_import *import, const char *format, ...)
@@ -116,6 +124,8 @@ const struct onnx_value *onnx_input(const struct onnx_import *import, int index)
 struct onnx_value *onnx_output(struct onnx_import *import, int index);
 /* Whether an input is there. */
 bool onnx_has_input(const struct onnx_import *import, int index);
+/* Whether a node, or who runs the model, reads the numbers of an output. */
+bool onnx_output_is_read(const struct onnx_import *import, int index);
 int64_t onnx_attribute_int(const struct onnx_import *import, const char *name, int64_t fallback);
 float onnx_attribute_float(const struct onnx_import *import, const char *name, float fallback);
 const char *onnx_attribute_text(const struct onnx_import *import, const char *name,
@@ -144,6 +154,12 @@ double onnx_store_number(const struct onnx_store *store, int64_t place);
 /* Whether it is a floating-point constant with this one number everywhere, of which no part
  * trains. */
 bool onnx_is_uniform(const struct onnx_value *value, double *number);
+/* Whether that number is 0. */
+bool onnx_is_zero(const struct onnx_value *value);
+/* The same of a constant that has no more numbers along any axis than `like`: beside it
+ * the constant is that one number. */
+bool onnx_is_number_beside(const struct onnx_value *value, const struct onnx_value *like,
+                           double *number);
 bool onnx_value_trains(const struct onnx_value *value);
 /* The part of an axis: every `step`th from `first` on. */
 int onnx_constant_slice(struct onnx_import *import, struct onnx_value *value, int axis,

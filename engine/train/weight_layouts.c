@@ -73,8 +73,9 @@ static int damaged(const char *name, struct error *error)
     return error_set(error, -EINVAL, "the description of the layout of %s is damaged", name);
 }
 
-/* Reads a list of at most WEIGHT_RANK_MAX numbers, none negative. -1: it is none. */
-static int numbers_read(struct json_object *object, const char *key, int64_t *numbers)
+/* Reads a list of at most WEIGHT_RANK_MAX numbers. -1: it is none, or has one below `least`. */
+static int numbers_read(struct json_object *object, const char *key, int64_t least,
+                        int64_t *numbers)
 {
     struct json_object *list;
     int count;
@@ -86,7 +87,7 @@ static int numbers_read(struct json_object *object, const char *key, int64_t *nu
     count = (int)json_object_array_length(list);
     for (int i = 0; i < count; i++) {
         numbers[i] = json_object_get_int64(json_object_array_get_idx(list, (size_t)i));
-        if (numbers[i] < 0)
+        if (numbers[i] < least)
             return -1;
     }
     return count;
@@ -107,16 +108,13 @@ static int64_t elements_of(const int64_t *extent, int rank)
 /* Whether all numbers of the piece lie within the weight, and are not more than it has. */
 static bool piece_fits(const struct weight_piece *piece)
 {
-    int64_t last = piece->offset, step, count = elements_of(piece->extent, piece->rank);
+    int64_t count = elements_of(piece->extent, piece->rank), first, last;
     int64_t elements = elements_of(piece->weight_shape, piece->weight_rank);
 
-    if (count < 1 || count > elements)
-        return false;
-    for (int i = 0; i < piece->rank; i++)
-        if (__builtin_mul_overflow(piece->extent[i] - 1, piece->stride[i], &step) ||
-            __builtin_add_overflow(last, step, &last))
-            return false;
-    return last < elements;
+    return count >= 1 && count <= elements &&
+           weight_places_range(piece->rank, piece->extent, piece->stride, piece->offset, &first,
+                               &last) &&
+           first >= 0 && last < elements;
 }
 
 static bool piece_read(struct json_object *object, struct weight_piece *piece)
@@ -128,10 +126,11 @@ static bool piece_read(struct json_object *object, struct weight_piece *piece)
         return false;
     piece->name = json_object_get_string(name);
     piece->offset = json_object_get_int64(offset);
-    piece->weight_rank = numbers_read(object, "shape", piece->weight_shape);
-    piece->rank = numbers_read(object, "extent", piece->extent);
+    piece->weight_rank = numbers_read(object, "shape", 0, piece->weight_shape);
+    piece->rank = numbers_read(object, "extent", 0, piece->extent);
     return piece->name && piece->offset >= 0 && piece->weight_rank >= 0 && piece->rank >= 0 &&
-           numbers_read(object, "stride", piece->stride) == piece->rank && piece_fits(piece);
+           numbers_read(object, "stride", INT64_MIN, piece->stride) == piece->rank &&
+           piece_fits(piece);
 }
 
 /* Reads the layout of one parameter, and the tensor that a graph has of it. */
@@ -142,7 +141,7 @@ static int layout_read(const char *name, struct json_object *object, struct weig
     int64_t elements, sum = 0;
 
     *tensor = (struct safetensors_tensor){.name = name, .type = SAFETENSORS_FLOAT32};
-    tensor->rank = numbers_read(object, "shape", tensor->shape);
+    tensor->rank = numbers_read(object, "shape", 0, tensor->shape);
     elements = tensor->rank < 0 ? -1 : elements_of(tensor->shape, tensor->rank);
     if (elements < 0 || !json_object_object_get_ex(object, "pieces", &pieces) ||
         !json_object_is_type(pieces, json_type_array) ||
@@ -174,23 +173,17 @@ static int text_parse(const char *text, struct json_object **all, struct error *
 static int64_t piece_copy(const struct weight_piece *piece, float *part, float *weight,
                           bool *filled)
 {
-    int64_t at[WEIGHT_RANK_MAX] = {0}, place = piece->offset, added = 0;
-    int64_t count = elements_of(piece->extent, piece->rank);
+    struct weight_walk walk =
+        weight_walk_from(piece->rank, piece->extent, piece->stride, piece->offset, 0);
+    int64_t count = elements_of(piece->extent, piece->rank), added = 0;
 
-    for (int64_t i = 0; i < count; i++) {
+    for (int64_t i = 0; i < count; i++, weight_walk_next(&walk)) {
         if (filled) {
-            weight[place] = part[i];
-            added += !filled[place];
-            filled[place] = true;
+            weight[walk.place] = part[i];
+            added += !filled[walk.place];
+            filled[walk.place] = true;
         } else {
-            part[i] = weight[place];
-        }
-        for (int r = piece->rank - 1; r >= 0; r--) {
-            place += piece->stride[r];
-            if (++at[r] < piece->extent[r])
-                break;
-            place -= at[r] * piece->stride[r];
-            at[r] = 0;
+            part[i] = weight[walk.place];
         }
     }
     return added;

@@ -6,6 +6,7 @@
 #include "tests/support/session.h"
 #include "tests/support/temporary_folder.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -181,7 +182,9 @@ static int made_build(const struct made_model *made, struct onnx_model **model, 
     result = onnx_open(NULL, temporary_path("model.onnx"), model, error);
     if (result)
         return result;
-    x = graph_input(graph, TENSOR_FLOAT32, made->extent, made->rank);
+    x = graph_input(graph,
+                    made->tensor_type.elem_type == MADE_INT64 ? TENSOR_INT32 : TENSOR_FLOAT32,
+                    made->extent, made->rank);
     result = onnx_build(*model, true, graph, x, &y, error);
     if (result == 0 && !graph->error.code)
         graph->output = y;
@@ -233,4 +236,10 @@ int64_t made_compute(const struct made_model *made, const float *x,
     graph_release(&graph);
     onnx_close(model);
     return count;
+}
+
+void made_expect_near(double found, double expected, double tolerance)
+{
+    if (!(fabs(found - expected) <= tolerance * fmax(0.5, fabs(expected))))
+        fail_msg("%.9g instead of %.9g", found, expected);
 }

@@ -62,3 +62,5 @@ void made_refuse(const struct made_model *made, const char *words);
  * has. */
 int64_t made_compute(const struct made_model *made, const float *x,
                      float y[MADE_BATCH * MADE_SAMPLE_MAX]);
+/* Expects a number within so much of another one, relative to that from 0.5 on. */
+void made_expect_near(double found, double expected, double tolerance);

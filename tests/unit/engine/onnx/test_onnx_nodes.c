@@ -14,12 +14,6 @@
 
 static const int64_t image[3] = {1, 4, 4};
 
-static void expect_near(double found, double expected, double tolerance)
-{
-    if (!(fabs(found - expected) <= tolerance * fmax(0.5, fabs(expected))))
-        fail_msg("%.9g instead of %.9g", found, expected);
-}
-
 static const float samples[MADE_BATCH * 8] = {-1e6f, -1e4f, -7, -3,   -1e-3f, -1e-6f, 0, 0.3f,
                                               1e-6f, 1e-3f, 4,  6.5f, 9,      1e4f,   3, 1e6f};
 static const int64_t eight = 8;
@@ -65,7 +59,7 @@ static void bounds_round_no_numbers(void **state)
         made_node(&made, "Clip", "y", "x", "least", "most", NULL);
         made_compute(&made, samples, y);
         for (int i = 0; i < MADE_BATCH * 8; i++)
-            expect_near(y[i], fmaxf(fminf(samples[i], bounds[k][1]), bounds[k][0]), 1e-6);
+            made_expect_near(y[i], fmaxf(fminf(samples[i], bounds[k][1]), bounds[k][0]), 1e-6);
     }
 }
 
@@ -80,7 +74,7 @@ static void error_functions_stand_alone(void **state)
     made_node(&made, "Erf", "y", "n", NULL);
     made_compute(&made, samples, y);
     for (int i = 0; i < MADE_BATCH * 8; i++)
-        expect_near(y[i], erf(-samples[i]), 1e-6);
+        made_expect_near(y[i], erf(-samples[i]), 1e-6);
 }
 
 /* The window is that of the weights where the node does not say it. */
@@ -99,7 +93,7 @@ static void same_padding_needs_no_kernel_shape(void **state)
     made_text(&made, made_node(&made, "Conv", "y", "x", "w", NULL), "auto_pad", "SAME_UPPER");
     assert_int_equal(made_compute(&made, x, y), MADE_BATCH * 16);
     for (int i = 0; i < MADE_BATCH * 16; i++)
-        expect_near(y[i], sums[i % 16], 1e-6);
+        made_expect_near(y[i], sums[i % 16], 1e-6);
 }
 
 /* Factors of whole numbers: the root of 9, and the remainder of -7 by 3 with the sign of -7. */
@@ -123,7 +117,7 @@ static void constants_are_computed(void **state)
     made_node(&made, "Mul", "y", "x", "factor", NULL);
     made_compute(&made, samples, y);
     for (int i = 0; i < MADE_BATCH * 8; i++)
-        expect_near(y[i], -3 * (double)samples[i], 1e-6);
+        made_expect_near(y[i], -3 * (double)samples[i], 1e-6);
 }
 
 /* Types of few bits keep the last ones: 300 is 44 of uint8, 200 is -56 of int8. */
@@ -148,71 +142,7 @@ static void casts_wrap(void **state)
         made_node(&made, "Mul", "y", "x", "factor", NULL);
         made_compute(&made, samples, y);
         for (int i = 0; i < MADE_BATCH * 8; i++)
-            expect_near(y[i], casts[k].expected * (double)samples[i], 1e-6);
-    }
-}
-
-/* ---- a recurrent layer that is computed step by step ---- */
-
-enum { STEPS = 10, HIDDEN = 2, DIRECTIONS = 2 };
-static const float input_weights[DIRECTIONS][HIDDEN] = {{0.5f, -0.3f}, {0.2f, 0.7f}};
-static const float state_weights[DIRECTIONS][HIDDEN][HIDDEN] = {{{0.1f, 0.4f}, {-0.6f, 0.3f}},
-                                                                {{0.8f, -0.2f}, {0.5f, 0.9f}}};
-static const float rnn_biases[DIRECTIONS][2][HIDDEN] = {{{0.1f, 0.2f}, {-0.3f, 0.05f}},
-                                                        {{-0.4f, 0.6f}, {0.15f, -0.25f}}};
-
-static void expect_rnn(const float *x, const float *y, int direction, bool relu)
-{
-    double state[HIDDEN] = {0}, next[HIDDEN];
-
-    for (int step = 0; step < STEPS; step++) {
-        int at = direction ? STEPS - 1 - step : step;
-
-        for (int h = 0; h < HIDDEN; h++) {
-            next[h] = (double)x[at] * (double)input_weights[direction][h] +
-                      (double)rnn_biases[direction][0][h] + (double)rnn_biases[direction][1][h];
-            for (int k = 0; k < HIDDEN; k++)
-                next[h] += (double)state_weights[direction][h][k] * state[k];
-        }
-        for (int h = 0; h < HIDDEN; h++) {
-            state[h] = relu ? fmax(next[h], 0) : tanh(next[h]);
-            expect_near(y[(at * DIRECTIONS + direction) * HIDDEN + h], state[h], 1e-5);
-        }
-    }
-}
-
-static void plain_recurrent_layers_are_computed(void **state)
-{
-    static const int64_t shape[] = {STEPS, 1}, w[] = {DIRECTIONS, HIDDEN, 1},
-                         r[] = {DIRECTIONS, HIDDEN, HIDDEN}, b[] = {DIRECTIONS, 2 * HIDDEN};
-    ProtobufCBinaryData relu[] = {{.len = 4, .data = (uint8_t *)"Relu"},
-                                  {.len = 4, .data = (uint8_t *)"Relu"}};
-    float x[MADE_BATCH * STEPS], y[MADE_BATCH * MADE_SAMPLE_MAX];
-
-    (void)state;
-    for (int i = 0; i < MADE_BATCH * STEPS; i++)
-        x[i] = (float)((i * 7) % 11 - 5) / 4;
-    for (int with_relu = 0; with_relu < 2; with_relu++) {
-        struct made_model made;
-        int node;
-
-        made_begin(&made, 2, shape);
-        made_floats(&made, "w", 3, w, &input_weights[0][0], DIRECTIONS * HIDDEN);
-        made_floats(&made, "r", 3, r, &state_weights[0][0][0], DIRECTIONS * HIDDEN * HIDDEN);
-        made_floats(&made, "b", 2, b, &rnn_biases[0][0][0], DIRECTIONS * 2 * HIDDEN);
-        node = made_node(&made, "RNN", "y", "x", "w", "r", "b", NULL);
-        made_int(&made, node, "layout", 1);
-        made_text(&made, node, "direction", "bidirectional");
-        if (with_relu) {
-            Onnx__Attribute *activations = made_attribute(&made, node, "activations");
-
-            activations->n_strings = 2;
-            activations->strings = relu;
-        }
-        assert_int_equal(made_compute(&made, x, y), MADE_BATCH * STEPS * DIRECTIONS * HIDDEN);
-        for (int i = 0; i < MADE_BATCH * DIRECTIONS; i++)
-            expect_rnn(x + i / 2 * STEPS, y + i / 2 * STEPS * DIRECTIONS * HIDDEN, i % 2,
-                       with_relu);
+            made_expect_near(y[i], casts[k].expected * (double)samples[i], 1e-6);
     }
 }
 
@@ -267,7 +197,7 @@ static void reductions_of_no_axes_are_no_operation(void **state)
              1);
     assert_int_equal(made_compute(&made, samples, y), MADE_BATCH * 8);
     for (int i = 0; i < MADE_BATCH * 8; i++)
-        expect_near(y[i], samples[i], 1e-6);
+        made_expect_near(y[i], samples[i], 1e-6);
 }
 
 /* The product of extent and factor is one of float32, as in onnxruntime: 3 pixels become 7. */
@@ -303,7 +233,7 @@ static void convolutions_of_one_tap_read_samples(void **state)
     made_node(&made, "Conv", "y", "u", "w", NULL);
     assert_int_equal(made_compute(&made, samples, y), MADE_BATCH * 8);
     for (int i = 0; i < MADE_BATCH * 8; i++)
-        expect_near(y[i], 3 * (double)samples[i], 1e-6);
+        made_expect_near(y[i], 3 * (double)samples[i], 1e-6);
 }
 
 /* A weight of each column is none of each channel, though there are as many. */
@@ -334,7 +264,7 @@ static void weights_of_columns_are_none_of_channels(void **state)
     made_node(&made, "Add", "y", "m", "c", NULL);
     made_compute(&made, x, y);
     for (int i = 0; i < MADE_BATCH * 4; i++)
-        expect_near(y[i], i % 2 ? 5 : -1.5, 1e-3);
+        made_expect_near(y[i], i % 2 ? 5 : -1.5, 1e-3);
 }
 
 /* What is cut off at one end is gone before the other end repeats the rest. */
@@ -371,7 +301,177 @@ static void logarithms_of_small_shares_are_finite(void **state)
             largest = fmax(largest, (double)row[k]);
         for (int k = 0; k < 8; k++)
             sum += exp((double)row[k] - largest);
-        expect_near(y[i], (double)row[i % 8] - largest - log(sum), 1e-6);
+        made_expect_near(y[i], (double)row[i % 8] - largest - log(sum), 1e-6);
+    }
+}
+
+/* A mask with a row for each head, of which there are as many as steps, is not one of steps. */
+static void masks_of_heads_hide_no_steps_behind(void **state)
+{
+    enum { N = 3, WIDTH = 2 };
+    static const int64_t sample[3] = {N, N, WIDTH}, order[] = {0, 1, 3, 2};
+    static const int64_t mask[N * N] = {0, -1000000, -1000000, 0, 0, -1000000, 0, 0, 0},
+                                  count = (int64_t)N * N, rows_of_heads[3] = {N, 1, N}, three = 3;
+    float x[MADE_BATCH * N * N * WIDTH], y[MADE_BATCH * MADE_SAMPLE_MAX];
+    struct made_model made;
+
+    (void)state;
+    for (int i = 0; i < MADE_BATCH * N * N * WIDTH; i++)
+        x[i] = (float)((i * 7) % 11 - 5) / 4;
+    made_begin(&made, 3, sample);
+    made_integers(&made, "whole", mask, &count);
+    made_integers(&made, "heads", rows_of_heads, &three);
+    made_node(&made, "Reshape", "shaped", "whole", "heads", NULL);
+    made_int(&made, made_node(&made, "Cast", "mask", "shaped", NULL), "to", MADE_FLOAT);
+    made_ints(&made, made_node(&made, "Transpose", "k", "x", NULL), "perm", order, 4);
+    made_node(&made, "MatMul", "s", "x", "k", NULL);
+    made_node(&made, "Add", "m", "s", "mask", NULL);
+    made_node(&made, "Softmax", "p", "m", NULL);
+    made_node(&made, "MatMul", "y", "p", "x", NULL);
+    made_compute(&made, x, y);
+    for (int i = 0; i < MADE_BATCH * N * N; i++) {
+        const float *rows = x + i / N * N * WIDTH, *query = x + i * WIDTH;
+        double sum = 0, first = 0;
+
+        for (int k = 0; k < N; k++) {
+            const float *key = rows + k * WIDTH;
+            double share = exp((double)query[0] * (double)key[0] +
+                               (double)query[1] * (double)key[1] + (double)mask[i / N % N * N + k]);
+
+            sum += share;
+            first += share * (double)key[0];
+        }
+        made_expect_near(y[i * WIDTH], first / sum, 1e-5);
+    }
+}
+
+/* A large number is no reason to round the small one away. */
+static void numbers_far_apart_are_chosen_exactly(void **state)
+{
+    static const float one = 1, far = -1e9f, zero = 0;
+    float y[MADE_BATCH * MADE_SAMPLE_MAX];
+    struct made_model made;
+
+    (void)state;
+    made_begin(&made, 1, &eight);
+    made_float(&made, "one", &one);
+    made_float(&made, "far", &far);
+    made_float(&made, "zero", &zero);
+    made_node(&made, "Greater", "m", "x", "zero", NULL);
+    made_node(&made, "Where", "y", "m", "one", "far", NULL);
+    made_compute(&made, samples, y);
+    for (int i = 0; i < MADE_BATCH * 8; i++)
+        assert_true(y[i] == (samples[i] > 0 ? one : far));
+}
+
+/* PyTorch's half pixels are others only where one number is left. */
+static void signals_are_resized_by_half_pixels(void **state)
+{
+    static const int64_t row[] = {1, 8}, three = 3;
+    static const float scales[] = {1, 1, 2};
+    float y[MADE_BATCH * MADE_SAMPLE_MAX];
+    struct made_model made;
+    int node;
+
+    (void)state;
+    made_begin(&made, 2, row);
+    made_floats(&made, "scales", 1, &three, scales, 3);
+    node = made_node(&made, "Resize", "y", "x", "", "scales", NULL);
+    made_text(&made, node, "mode", "linear");
+    made_text(&made, node, "coordinate_transformation_mode", "pytorch_half_pixel");
+    assert_int_equal(made_compute(&made, samples, y), MADE_BATCH * 16);
+    assert_true(y[0] == samples[0]);
+    made_expect_near(y[1], 0.75 * (double)samples[0] + 0.25 * (double)samples[1], 1e-6);
+}
+
+static void masks_side_by_side_stay_masks(void **state)
+{
+    static const float zero = 0;
+    float y[MADE_BATCH * MADE_SAMPLE_MAX];
+    struct made_model made;
+
+    (void)state;
+    made_begin(&made, 1, &eight);
+    made_float(&made, "zero", &zero);
+    made_node(&made, "Greater", "m", "x", "zero", NULL);
+    made_int(&made, made_node(&made, "Concat", "c", "m", "m", NULL), "axis", 1);
+    made_node(&made, "Not", "n", "c", NULL);
+    made_int(&made, made_node(&made, "Cast", "y", "n", NULL), "to", MADE_FLOAT);
+    assert_int_equal(made_compute(&made, samples, y), MADE_BATCH * 16);
+    for (int i = 0; i < MADE_BATCH * 16; i++)
+        assert_true(y[i] == (samples[i / 16 * 8 + i % 8] <= 0));
+}
+
+/* The same of several outputs, each of which has a loss. */
+static void softmaxes_of_several_outputs_are_left_to_the_losses(void **state)
+{
+    static const struct loss_head heads[] = {
+        {.classes = 8, .labels = 1, .weight = 1},
+        {.classes = 8, .labels = 1, .weight = 1, .binary = true},
+        {.classes = 8, .labels = 1, .weight = 1}};
+    static const char *const ends[] = {"Softmax", "Sigmoid", "Sigmoid"}, *const names[] = {"y", "a",
+                                                                                           "b"};
+    static const enum graph_op reads[] = {OP_LEAKY_RELU, OP_LEAKY_RELU, OP_ACTIVATION};
+    struct model_config config = {.kind = MODEL_ONNX};
+    struct model_data data = {.rank = 1,
+                              .sample_shape = {8},
+                              .outputs = 24,
+                              .loss = LOSS_HEADS,
+                              .heads = heads,
+                              .head_count = 3,
+                              .no_loss = true};
+    Onnx__ValueInfo more[2], *outputs[3];
+    struct error error = {0};
+    const struct graph_node *last;
+    struct made_model made;
+    struct graph graph;
+
+    (void)state;
+    made_begin(&made, 1, &eight);
+    outputs[0] = made.output[0];
+    for (int i = 0; i < 3; i++) {
+        char *scores[] = {(char *)"l", (char *)"m", (char *)"n"};
+
+        made_node(&made, "LeakyRelu", scores[i], "x", NULL);
+        made_node(&made, ends[i], names[i], scores[i], NULL);
+        if (i == 0)
+            continue;
+        onnx__value_info__init(&more[i - 1]);
+        more[i - 1].name = (char *)names[i];
+        outputs[i] = &more[i - 1];
+    }
+    made.graph.n_output = 3;
+    made.graph.output = outputs;
+    made_write(&made);
+    assert_int_equal(onnx_open(NULL, temporary_path("model.onnx"), &config.onnx, &error), 0);
+    graph_init(&graph, MADE_BATCH, false);
+    if (model_build(&config, &data, &graph, &error) || graph_finish(&graph, &error))
+        fail_msg("%s", error.text);
+    last = &graph.nodes[graph.node_count - 1];
+    assert_int_equal(last->op, OP_CONCATENATE);
+    assert_int_equal(graph.output, last->output[0]);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(graph.nodes[graph.tensors[last->input[i]].producer].op, reads[i]);
+    graph_release(&graph);
+    onnx_close(config.onnx);
+}
+
+/* A number far below a small one rounds it no more than one far above. */
+static void extremes_round_no_small_constant(void **state)
+{
+    static const float small[] = {0.1f, -0.2f, 0.3f, 1e-3f, -3, 0.7f, 1e-4f, -0.5f};
+    float y[MADE_BATCH * MADE_SAMPLE_MAX];
+
+    (void)state;
+    for (int largest = 0; largest < 2; largest++) {
+        struct made_model made;
+
+        made_begin(&made, 1, &eight);
+        made_floats(&made, "c", 1, &eight, small, 8);
+        made_node(&made, largest ? "Max" : "Min", "y", "x", "c", NULL);
+        made_compute(&made, samples, y);
+        for (int i = 0; i < MADE_BATCH * 8; i++)
+            made_expect_near(y[i], (largest ? fmaxf : fminf)(samples[i], small[i % 8]), 1e-6);
     }
 }
 
@@ -384,7 +484,6 @@ int main(int argument_count, char **arguments)
         cmocka_unit_test(same_padding_needs_no_kernel_shape),
         cmocka_unit_test(constants_are_computed),
         cmocka_unit_test(casts_wrap),
-        cmocka_unit_test(plain_recurrent_layers_are_computed),
         cmocka_unit_test(a_last_softmax_is_left_to_the_loss),
         cmocka_unit_test(reductions_of_no_axes_are_no_operation),
         cmocka_unit_test(factors_of_images_are_float32),
@@ -392,6 +491,12 @@ int main(int argument_count, char **arguments)
         cmocka_unit_test(weights_of_columns_are_none_of_channels),
         cmocka_unit_test(negative_padding_comes_first),
         cmocka_unit_test(logarithms_of_small_shares_are_finite),
+        cmocka_unit_test(masks_of_heads_hide_no_steps_behind),
+        cmocka_unit_test(numbers_far_apart_are_chosen_exactly),
+        cmocka_unit_test(signals_are_resized_by_half_pixels),
+        cmocka_unit_test(masks_side_by_side_stay_masks),
+        cmocka_unit_test(softmaxes_of_several_outputs_are_left_to_the_losses),
+        cmocka_unit_test(extremes_round_no_small_constant),
     };
 
     if (argument_count > 1)

@@ -427,6 +427,139 @@ static void factors_in_functions_are_known(void **state)
     made_refuse(&made, "Swish (node y): with an alpha");
 }
 
+/* A constant whose numbers are one and the same makes the other operand repeat all the same. */
+static void equal_numbers_of_more_axes_are_no_number(void **state)
+{
+    static const int64_t two = 2, rows[] = {3, 1, 1, 1}, axes[] = {1, 1, 1, 1, 1}, four = 4,
+                         five = 5, single = 1;
+    static const float root = 0.70710678f, one = 1;
+    static const struct {
+        const char *type, *words;
+    } cases[] = {{"Pow", "to other than a constant power"},
+                 {"Where", "or of more axes"},
+                 {"Erf", "the first axis of the model's output y is not the batch"}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct made_model made;
+
+        made_begin(&made, 3, image);
+        made_integers(&made, "two", &two, &single);
+        made_integers(&made, "shape", i < 2 ? rows : axes, i < 2 ? &four : &five);
+        made_node(&made, "Expand", "whole", "two", "shape", NULL);
+        made_int(&made, made_node(&made, "Cast", "twos", "whole", NULL), "to", MADE_FLOAT);
+        made_float(&made, "root", &root);
+        made_float(&made, "one", &one);
+        if (i == 0) {
+            made_node(&made, "Pow", "p", "x", "twos", NULL);
+        } else if (i == 1) {
+            made_node(&made, "Less", "m", "x", "one", NULL);
+            made_node(&made, "Where", "p", "m", "one", "twos", NULL);
+        } else {
+            made_node(&made, "Mul", "r", "x", "root", NULL);
+            made_node(&made, "Erf", "e", "r", NULL);
+            made_node(&made, "Add", "s", "e", "one", NULL);
+            made_node(&made, "Mul", "g", "x", "s", NULL);
+            made_node(&made, "Mul", "p", "g", "twos", NULL);
+        }
+        made_node(&made, "Relu", "y", "p", NULL);
+        made_refuse(&made, cases[i].words);
+    }
+}
+
+static void what_no_operator_means_is_refused(void **state)
+{
+    static const float ones[] = {1, 1, 1, 1};
+    struct made_model made;
+    Onnx__Attribute *gamma;
+
+    (void)state;
+    made_begin(&made, 3, image);
+    made_node(&made, "MaxPool", "y", "x", NULL);
+    made_refuse(&made, "it has no kernel_shape");
+    made_begin(&made, 3, image);
+    gamma = made_attribute(&made, made_node(&made, "Selu", "y", "x", NULL), "gamma");
+    gamma->has_f = true;
+    made_refuse(&made, "with a gamma of 0");
+    /* the product has as many axes as the matrix */
+    made_begin(&made, 2, image + 1);
+    made_floats(&made, "w", 4, (const int64_t[]){1, 1, 1, 4}, ones, 4);
+    made_node(&made, "MatMul", "p", "w", "x", NULL);
+    made_node(&made, "Relu", "y", "p", NULL);
+    made_refuse(&made, "MatMul (node p)");
+}
+
+/* Rows of an embedding by the indices with another sign are others. */
+static void symbols_have_no_factor(void **state)
+{
+    static const float table[] = {1, 2, 3};
+    struct made_model made;
+
+    (void)state;
+    made_begin(&made, 1, image + 1);
+    made.tensor_type.elem_type = MADE_INT64;
+    made_floats(&made, "t", 2, (const int64_t[]){3, 1}, table, 3);
+    made_node(&made, "Neg", "n", "x", NULL);
+    made_node(&made, "Gather", "y", "t", "n", NULL);
+    made_refuse(&made, "Neg (node n): of whole numbers");
+}
+
+/* The cause is the number that the exporter had as a batch. */
+static void a_fixed_batch_is_told(void **state)
+{
+    static const float ones[16] = {1};
+    struct made_model made;
+
+    (void)state;
+    made_begin(&made, 1, image + 1);
+    made.dimension[0].has_dim_value = true;
+    made.dimension[0].dim_value = 4;
+    made_floats(&made, "c", 2, (const int64_t[]){4, 4}, ones, 16);
+    made_node(&made, "Shape", "s", "x", NULL);
+    made_node(&made, "Expand", "e", "c", "s", NULL);
+    made_node(&made, "Add", "y", "x", "e", NULL);
+    made_refuse(&made, "an extent of 4 cannot be expanded to the batch; the file has a fixed batch "
+                       "of 4, which may be why: export it with an open one");
+}
+
+/* A parameter of the most axes there are has no room for the batch before them. */
+static void factors_of_many_axes_are_refused(void **state)
+{
+    static const int64_t extent[8] = {2, 1, 1, 1, 1, 1, 1, 2};
+    static const float numbers[4] = {1, 2, 3, 4};
+    struct made_model made;
+
+    (void)state;
+    made_begin(&made, 3, image);
+    made_floats(&made, "p", 8, extent, numbers, 4);
+    made_floats(&made, "q", 1, (const int64_t[]){2}, numbers, 2);
+    made_node(&made, "Mul", "m", "p", "q", NULL);
+    made_node(&made, "Add", "y", "x", "m", NULL);
+    made_refuse(&made, "Mul (node m): of more than 7 dimensions");
+}
+
+static void attention_to_a_window_is_refused(void **state)
+{
+    struct made_model made;
+
+    (void)state;
+    made_begin(&made, 3, image);
+    made_int(&made, made_node(&made, "Attention", "y", "x", "x", "x", NULL), "left_window_size", 1);
+    made_refuse(&made, "Attention (node y): to a window of keys");
+}
+
+/* A sequence, or an optional value. */
+static void an_input_that_is_no_tensor_is_refused(void **state)
+{
+    struct made_model made;
+
+    (void)state;
+    made_begin(&made, 1, image + 1);
+    made.type.tensor_type = NULL;
+    made_node(&made, "Identity", "y", "x", NULL);
+    made_refuse(&made, "the input x of");
+}
+
 int main(int argument_count, char **arguments)
 {
     const struct CMUnitTest tests[] = {
@@ -455,6 +588,13 @@ int main(int argument_count, char **arguments)
         cmocka_unit_test(masks_have_the_axes_of_the_scores),
         cmocka_unit_test(names_of_weights_are_no_others),
         cmocka_unit_test(factors_in_functions_are_known),
+        cmocka_unit_test(equal_numbers_of_more_axes_are_no_number),
+        cmocka_unit_test(what_no_operator_means_is_refused),
+        cmocka_unit_test(symbols_have_no_factor),
+        cmocka_unit_test(a_fixed_batch_is_told),
+        cmocka_unit_test(factors_of_many_axes_are_refused),
+        cmocka_unit_test(attention_to_a_window_is_refused),
+        cmocka_unit_test(an_input_that_is_no_tensor_is_refused),
     };
 
     if (argument_count > 1)

@@ -115,6 +115,27 @@ static void constants_that_are_read_twice_are_there_once(void **state)
     weight_layouts_free(tensors, count);
 }
 
+/* A weight whose rows stand in the other direction in the graph, as of flip(). */
+static void weights_backwards_are_put_together(void **state)
+{
+    static const char backwards[] =
+        "{\"k.from2\":{\"shape\":[2,2],\"pieces\":["
+        "{\"weight\":\"k\",\"shape\":[2,2],\"offset\":2,\"extent\":[2,2],\"stride\":[-2,1]}]}}";
+    static const float turned[] = {9, 10, 7, 8};
+    struct safetensors_tensor *tensors = malloc(sizeof *tensors);
+    struct error error = {0};
+    int count = 1;
+
+    (void)state;
+    assert_non_null(tensors);
+    tensors[0] = (struct safetensors_tensor){
+        "k.from2", SAFETENSORS_FLOAT32, 2, {2, 2}, sizeof turned, turned, false};
+    assert_int_equal(weight_layouts_scatter(backwards, &tensors, &count, &error), 0);
+    assert_int_equal(count, 1);
+    expect_tensor(&tensors[0], "k", 2, 2, rows, 4);
+    weight_layouts_free(tensors, count);
+}
+
 static void parameters_are_put_together(void **state)
 {
     struct safetensors_tensor weights[] = {
@@ -162,6 +183,8 @@ static void damaged_descriptions_are_refused(void **state)
         "{\"a\":{\"shape\":[9223372036854775807,3],\"pieces\":[]}}",
         "{\"a\":{\"shape\":[4611686018427387904],\"pieces\":[{\"weight\":\"b\",\"shape\":[8,8],"
         "\"offset\":0,\"extent\":[4611686018427387904],\"stride\":[0]}]}}",
+        "{\"a\":{\"shape\":[2],\"pieces\":[{\"weight\":\"b\",\"shape\":[2],"
+        "\"offset\":0,\"extent\":[2],\"stride\":[-1]}]}}",
         "{\"a\":{\"shape\":[65],\"pieces\":[{\"weight\":\"b\",\"shape\":[8,8],"
         "\"offset\":0,\"extent\":[65],\"stride\":[0]}]}}"};
 
@@ -186,6 +209,7 @@ int main(void)
         cmocka_unit_test(weights_are_put_together),
         cmocka_unit_test(a_weight_that_lacks_a_part_stays_in_parts),
         cmocka_unit_test(constants_that_are_read_twice_are_there_once),
+        cmocka_unit_test(weights_backwards_are_put_together),
         cmocka_unit_test(parameters_are_put_together),
         cmocka_unit_test(damaged_descriptions_are_refused),
     };
