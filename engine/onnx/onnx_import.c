@@ -262,13 +262,15 @@ static int output_take(struct onnx_import *import, int32_t *result, struct error
         if (value.rank < 1 || value.extent[0] != ONNX_BATCH)
             return error_set(error, -ERROR_UNSUPPORTED,
                              "the first axis of the model's output %s is not the batch", name);
-        if (count > 1 && value.rank != 2)
+        if (count > 1 && value.rank > 2)
             return error_set(error, -ERROR_UNSUPPORTED,
                              "the model has %d outputs, and %s has %d axes: several outputs must "
                              "be rows [batch, numbers], which follow each other",
                              count, name, value.rank);
         if (onnx_resolve(import, &value))
             return 0;
+        if (value.rank == 1) /* a number of each sample, as behind squeeze(-1) */
+            value.extent[value.rank++] = 1;
         outputs[i] = onnx_shaped(import, &value, value.rank - 1, value.extent + 1);
         if (outputs[i] < 0)
             return import->missing_count ? missing_report(import, error) : 0;

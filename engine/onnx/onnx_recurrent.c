@@ -33,12 +33,29 @@ static int bind_gates(struct onnx_import *import, const struct onnx_value *value
     return import->error.code;
 }
 
-/* Whether an input is left out, or 0 everywhere. */
+/* Whether an initial state is left out, or 0 everywhere. */
 static bool is_zero(const struct onnx_value *value)
 {
     double number;
 
     return value->kind == ONNX_ABSENT || (onnx_is_uniform(value, &number) && number == 0);
+}
+
+/* Whether the hidden width of the weights is that of the node and of its initial states. It is not
+ * in what torch.onnx makes of nn.LSTM with proj_size: the projections are missing there. */
+static bool has_width(struct onnx_import *import, int64_t hidden)
+{
+    int64_t wanted = onnx_attribute_int(import, "hidden_size", hidden);
+
+    for (int i = 5; i <= 6 && wanted == hidden; i++)
+        if (onnx_input(import, i)->kind == ONNX_CONSTANT && onnx_input(import, i)->rank == 3)
+            wanted = onnx_input(import, i)->extent[2];
+    if (wanted == hidden)
+        return true;
+    onnx_fail(import, "its weights have a state of %lld numbers, not %lld%s", (long long)hidden,
+              (long long)wanted,
+              wanted > hidden ? "; if it is nn.LSTM with proj_size, that cannot be exported" : "");
+    return false;
 }
 
 /* Whether the weights have as many directions as the node says. */
@@ -64,15 +81,18 @@ static bool is_known(struct onnx_import *import, bool lstm)
 
     if (onnx_input(import, 0)->kind != ONNX_TENSOR || onnx_input(import, 0)->rank != 3 ||
         weights->kind != ONNX_CONSTANT || state->kind != ONNX_CONSTANT ||
-        bias->kind != ONNX_CONSTANT || weights->rank != 3 || state->rank != 3 || bias->rank != 2 ||
-        hidden < 1 || hidden > HIDDEN_MAX)
+        (bias->kind != ONNX_ABSENT && (bias->kind != ONNX_CONSTANT || bias->rank != 2)) ||
+        weights->rank != 3 || state->rank != 3 || hidden < 1 || hidden > HIDDEN_MAX)
         return onnx_missing(import, "without constant weights and biases"), false;
     if (!has_directions(import))
         return false;
     if (weights->extent[1] != gates * hidden || state->extent[1] != gates * hidden ||
-        bias->extent[1] != 2 * gates * hidden || weights->extent[0] != state->extent[0] ||
-        weights->extent[0] != bias->extent[0])
+        weights->extent[0] != state->extent[0] ||
+        (bias->kind != ONNX_ABSENT &&
+         (bias->extent[1] != 2 * gates * hidden || weights->extent[0] != bias->extent[0])))
         return onnx_fail(import, "the shapes of its weights do not fit each other"), false;
+    if (!has_width(import, hidden))
+        return false;
     if (!is_zero(onnx_input(import, 5)) || (lstm && !is_zero(onnx_input(import, 6))) ||
         onnx_has_input(import, 4) || (lstm && onnx_has_input(import, 7)))
         return onnx_missing(import, "with lengths, peepholes, or a state that is not 0"), false;
@@ -83,11 +103,22 @@ static bool is_known(struct onnx_import *import, bool lstm)
     return true;
 }
 
+/* The biases of all directions; a node without them has zeros. */
+static struct onnx_value biases_of(struct onnx_import *import, int gates)
+{
+    const struct onnx_value *bias = onnx_input(import, 3), *state = onnx_input(import, 2);
+    const int64_t extent[2] = {state->extent[0], 2 * gates * state->extent[2]};
+    void *zeros;
+
+    return bias->kind == ONNX_CONSTANT ? *bias
+                                       : onnx_constant_new(import, ONNX_FLOAT, 2, extent, &zeros);
+}
+
 /* One direction: [B,T,F] -> [B,T,H]. */
-static int32_t append_direction(struct onnx_import *import, int32_t x, bool lstm, int direction,
+static int32_t append_direction(struct onnx_import *import, int32_t x,
+                                const struct onnx_value *bias, bool lstm, int direction,
                                 bool reverse)
 {
-    const struct onnx_value *bias = onnx_input(import, 3);
     int64_t hidden = onnx_input(import, 2)->extent[2];
     const struct recurrent_layer layer = {
         .cell = lstm ? RECURRENT_LSTM : RECURRENT_GRU, .hidden = hidden, .reverse = reverse};
@@ -138,7 +169,7 @@ static void give_results(struct onnx_import *import, int32_t steps_of, int32_t l
 static int append_recurrent(struct onnx_import *import)
 {
     bool lstm = strcmp(import->node->proto->op_type, "LSTM") == 0;
-    struct onnx_value x = *onnx_input(import, 0);
+    struct onnx_value x = *onnx_input(import, 0), biases;
     int32_t y[2] = {-1, -1}, last[2] = {-1, -1};
     int64_t directions, hidden;
     char text[16];
@@ -162,10 +193,11 @@ static int append_recurrent(struct onnx_import *import)
     if (x.extent[0] != ONNX_BATCH)
         return onnx_missing(import, "whose batch is not the samples'");
     x.tensor = onnx_shaped(import, &x, 2, x.extent + 1);
-    for (int i = 0; i < directions && x.tensor >= 0; i++) {
+    biases = biases_of(import, lstm ? LSTM_GATES : GRU_GATES);
+    for (int i = 0; i < directions && x.tensor >= 0 && !import->error.code; i++) {
         bool reverse = back || i == 1;
 
-        y[i] = append_direction(import, x.tensor, lstm, i, reverse);
+        y[i] = append_direction(import, x.tensor, &biases, lstm, i, reverse);
         if (y[i] >= 0 && is_read(import, 1))
             last[i] = graph_last_step(import->graph, y[i], -1,
                                       onnx_layer_name(import, reverse ? ".first" : ".last").text,
@@ -315,6 +347,8 @@ static bool rnn_is_known(struct onnx_import *import, enum activation_kind *kind)
         (bias->kind != ONNX_ABSENT &&
          (bias->extent[0] != weight->extent[0] || bias->extent[1] != 2 * state->extent[1])))
         return onnx_fail(import, "the shapes of its weights do not fit each other"), false;
+    if (!has_width(import, state->extent[2]))
+        return false;
     if (!is_zero(onnx_input(import, 5)) || onnx_has_input(import, 4))
         return onnx_missing(import, "with lengths, or a state that is not 0"), false;
     if (!rnn_activation(import, kind) || onnx_attribute(import->node, "clip"))

@@ -375,6 +375,95 @@ static void logarithms_of_small_shares_are_finite(void **state)
     }
 }
 
+/* Rows that were made of a sample's steps have their channels last, however many steps there are. */
+static void batch_norm_of_rows_has_their_channels(void **state)
+{
+    static const int64_t steps[2] = {2, 2}, rows[] = {-1, 2}, there[] = {2, -1, 2},
+                         back[] = {-1, 2, 2}, turn[] = {1, 0, 2}, two = 2, three = 3;
+    static const float weight[] = {2, 3}, bias[] = {0.5f, -1}, mean[] = {1, -2},
+                       variance[] = {4, 9};
+    float y[MADE_BATCH * MADE_SAMPLE_MAX];
+
+    (void)state;
+    for (int turned = 0; turned < 2; turned++) { /* the steps come before the samples */
+        struct made_model made;
+
+        made_begin(&made, 2, steps);
+        made_integers(&made, "rows", rows, &two);
+        made_integers(&made, "back", turned ? there : back, &three);
+        made_floats(&made, "w", 1, &two, weight, 2);
+        made_floats(&made, "b", 1, &two, bias, 2);
+        made_floats(&made, "m", 1, &two, mean, 2);
+        made_floats(&made, "v", 1, &two, variance, 2);
+        if (turned)
+            made_ints(&made, made_node(&made, "Transpose", "t", "x", NULL), "perm", turn, 3);
+        made_node(&made, "Reshape", "r", turned ? "t" : "x", "rows", NULL);
+        made_node(&made, "BatchNormalization", "n", "r", "w", "b", "m", "v", NULL);
+        made_node(&made, "Reshape", turned ? "s" : "y", "n", "back", NULL);
+        if (turned)
+            made_ints(&made, made_node(&made, "Transpose", "y", "s", NULL), "perm", turn, 3);
+        assert_int_equal(made_compute(&made, samples, y), MADE_BATCH * 4);
+        for (int i = 0; i < MADE_BATCH * 4; i++) {
+            double difference = (double)samples[i] - (double)mean[i % 2];
+
+            expect_near(y[i],
+                        (double)weight[i % 2] * difference / sqrt((double)variance[i % 2]) +
+                            (double)bias[i % 2],
+                        1e-5);
+        }
+    }
+}
+
+/* A number of each sample, as behind squeeze(-1), is an output of one column. */
+static void single_numbers_are_a_column(void **state)
+{
+    static const int64_t axis = 1, one = 1;
+    float y[MADE_BATCH * MADE_SAMPLE_MAX];
+    struct made_model made;
+    int node;
+
+    (void)state;
+    made_begin(&made, 1, &eight);
+    made_integers(&made, "axis", &axis, &one);
+    node = made_node(&made, "ReduceSum", "y", "x", "axis", NULL);
+    made_int(&made, node, "keepdims", 0);
+    assert_int_equal(made_compute(&made, samples, y), MADE_BATCH);
+    for (int i = 0; i < MADE_BATCH; i++) {
+        double sum = 0;
+
+        for (int k = 0; k < 8; k++)
+            sum += (double)samples[i * 8 + k];
+        expect_near(y[i], sum, 1e-6);
+    }
+}
+
+/* Biases that a node leaves out are 0. */
+static void recurrent_layers_need_no_biases(void **state)
+{
+    static const int64_t steps[2] = {4, 1}, w[] = {1, 4, 1}, r[] = {1, 4, 1}, b[] = {1, 8};
+    static const float input[] = {0.5f, -1, 0.3f, 2}, hidden[] = {1, 0.2f, -0.4f, 0.7f}, zeros[8];
+    static const float x[MADE_BATCH * 4] = {1, -2, 0.5f, 3, -1, 0.1f, 2, -0.7f};
+    float y[2][MADE_BATCH * MADE_SAMPLE_MAX];
+
+    (void)state;
+    for (int biased = 0; biased < 2; biased++) {
+        struct made_model made;
+        int node;
+
+        made_begin(&made, 2, steps);
+        made_floats(&made, "w", 3, w, input, 4);
+        made_floats(&made, "r", 3, r, hidden, 4);
+        if (biased)
+            made_floats(&made, "b", 2, b, zeros, 8);
+        node = made_node(&made, "LSTM", "y", "x", "w", "r", biased ? "b" : NULL, NULL);
+        made_int(&made, node, "layout", 1);
+        assert_int_equal(made_compute(&made, x, y[biased]), MADE_BATCH * 4);
+    }
+    for (int i = 0; i < MADE_BATCH * 4; i++)
+        expect_near(y[0][i], y[1][i], 1e-6);
+    assert_true(fabsf(y[0][3]) > 1e-2f);
+}
+
 int main(int argument_count, char **arguments)
 {
     const struct CMUnitTest tests[] = {
@@ -392,6 +481,9 @@ int main(int argument_count, char **arguments)
         cmocka_unit_test(weights_of_columns_are_none_of_channels),
         cmocka_unit_test(negative_padding_comes_first),
         cmocka_unit_test(logarithms_of_small_shares_are_finite),
+        cmocka_unit_test(batch_norm_of_rows_has_their_channels),
+        cmocka_unit_test(single_numbers_are_a_column),
+        cmocka_unit_test(recurrent_layers_need_no_biases),
     };
 
     if (argument_count > 1)

@@ -324,6 +324,30 @@ static void recurrent_layers_have_the_directions_of_their_weights(void **state)
     }
 }
 
+/* torch.onnx leaves the projections of nn.LSTM away, and its initial cells tell. */
+static void recurrent_layers_have_the_width_of_their_states(void **state)
+{
+    static const int64_t shape[] = {3, 1}, w[] = {1, 4, 1}, r[] = {1, 4, 1}, c[] = {1, 1, 2};
+    static const float numbers[4] = {1, 1, 1, 1}, zeros[2];
+    struct made_model made;
+
+    (void)state;
+    for (int given = 0; given < 2; given++) {
+        int node;
+
+        made_begin(&made, 2, shape);
+        made_floats(&made, "w", 3, w, numbers, 4);
+        made_floats(&made, "r", 3, r, numbers, 4);
+        made_floats(&made, "c", 3, c, zeros, 2);
+        node = given ? made_node(&made, "LSTM", "y", "x", "w", "r", "", "", "", "c", NULL)
+                     : made_node(&made, "LSTM", "y", "x", "w", "r", NULL);
+        made_int(&made, node, "layout", 1);
+        if (!given)
+            made_int(&made, node, "hidden_size", 2);
+        made_refuse(&made, "a state of 1 numbers, not 2");
+    }
+}
+
 /* What no node has given is no input that was left out. */
 static void a_product_of_a_single_number_is_refused(void **state)
 {
@@ -448,6 +472,7 @@ int main(int argument_count, char **arguments)
         cmocka_unit_test(a_bias_of_samples_is_refused),
         cmocka_unit_test(a_bias_of_rows_is_refused),
         cmocka_unit_test(recurrent_layers_have_the_directions_of_their_weights),
+        cmocka_unit_test(recurrent_layers_have_the_width_of_their_states),
         cmocka_unit_test(a_product_of_a_single_number_is_refused),
         cmocka_unit_test(outputs_that_no_node_gives_are_missing),
         cmocka_unit_test(operators_of_other_domains_are_others),
