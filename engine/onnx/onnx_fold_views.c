@@ -445,6 +445,9 @@ static int fold_expand(struct onnx_import *import)
         int from = r - (result.rank - value.rank), to = r - (result.rank - rank);
         int64_t have = from >= 0 ? value.extent[from] : 1, want = to >= 0 ? wanted[to] : 1;
 
+        if (have != 1 && want >= ONNX_BATCH && have != want)
+            return onnx_fail(import, "%lld numbers cannot be expanded to the batch",
+                             (long long)have);
         if (have != 1 && want != 1 && have != want)
             return onnx_fail(import, "%lld numbers cannot be expanded to %lld", (long long)have,
                              (long long)want);
@@ -473,6 +476,9 @@ static int fold_tile(struct onnx_import *import)
 
         if (repeats[r] == 1)
             continue;
+        if (value.extent[r] > 1 && repeats[r] >= ONNX_BATCH)
+            return onnx_missing(import, "that repeats %lld numbers along the batch",
+                                (long long)value.extent[r]);
         if (repeats[r] < 1 || value.rank == ONNX_RANK_MAX ||
             (value.extent[r] > 1 &&
              (repeats[r] > INT32_MAX || value.extent[r] > INT32_MAX / repeats[r])))

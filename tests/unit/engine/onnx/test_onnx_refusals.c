@@ -324,6 +324,36 @@ static void recurrent_layers_have_the_directions_of_their_weights(void **state)
     }
 }
 
+/* What the batch has made of a node tells its file's. */
+static void a_fixed_batch_is_told(void **state)
+{
+    static const int64_t two = 2, shape[] = {3, 2};
+    static const float numbers[6];
+
+    (void)state;
+    for (int open = 0; open < 2; open++) {
+        struct made_model made;
+
+        made_begin(&made, 1, &two);
+        if (!open) {
+            made.dimension[0].has_dim_value = true;
+            made.dimension[0].dim_value = 3;
+        }
+        made_floats(&made, "w", 2, shape, numbers, 6);
+        made_int(&made, made_node(&made, "Concat", "y", "x", "w", NULL), "axis", 1);
+        made_refuse(&made,
+                    open ? "along the batch" : "along the batch; the file has a fixed batch of 3");
+
+        /* the number of samples is no count of repeats either */
+        made_begin(&made, 1, &two);
+        made_floats(&made, "w", 2, shape, numbers, 6);
+        made_node(&made, "Shape", "s", "x", NULL);
+        made_node(&made, open ? "Tile" : "Expand", "y", "w", "s", NULL);
+        made_refuse(&made, open ? "repeats 3 numbers along the batch"
+                                : "3 numbers cannot be expanded to the batch");
+    }
+}
+
 /* torch.onnx leaves the projections of nn.LSTM away, and its initial cells tell. */
 static void recurrent_layers_have_the_width_of_their_states(void **state)
 {
@@ -472,6 +502,7 @@ int main(int argument_count, char **arguments)
         cmocka_unit_test(a_bias_of_samples_is_refused),
         cmocka_unit_test(a_bias_of_rows_is_refused),
         cmocka_unit_test(recurrent_layers_have_the_directions_of_their_weights),
+        cmocka_unit_test(a_fixed_batch_is_told),
         cmocka_unit_test(recurrent_layers_have_the_width_of_their_states),
         cmocka_unit_test(a_product_of_a_single_number_is_refused),
         cmocka_unit_test(outputs_that_no_node_gives_are_missing),
