@@ -1,5 +1,6 @@
 /* onnx.c: a model of a file in the ONNX format, fitted to the data: its output must be what the
  * loss compares. engine/onnx/ reads the file. */
+#include "engine/graph/forward.h"
 #include "engine/models/builders.h"
 
 #include <errno.h>
@@ -23,6 +24,17 @@ static void probabilities_drop(struct graph *graph, enum model_loss loss, int32_
     graph->node_count--;
 }
 
+/* Makes a row of what an image is, if the data has as many: those of an autoencoder, or classes of
+ * 1x1 pixels. */
+static void outputs_flatten(struct graph *graph, int64_t outputs, int32_t *result)
+{
+    const struct graph_shape *shape = &graph->tensors[*result].shape;
+
+    if (shape->rank > 2 && shape->extent[shape->rank - 1] != outputs &&
+        graph_shape_elements(shape) / graph->batch == outputs)
+        *result = graph_flatten(graph, *result, "outputs");
+}
+
 static int build(const struct model_config *config, const struct model_data *data,
                  struct graph *graph, int32_t x, int32_t *result, struct error *error)
 {
@@ -35,6 +47,9 @@ static int build(const struct model_config *config, const struct model_data *dat
     probabilities_drop(graph, data->loss, result);
     if (!data->outputs) /* model_count_outputs() */
         return 0;
+    outputs_flatten(graph, data->outputs, result);
+    if (graph->error.code)
+        return 0; /* the caller reports it */
     shape = &graph->tensors[*result].shape;
     if (shape->extent[shape->rank - 1] != data->outputs && data->loss == LOSS_TRIPLET)
         return error_set(error, -EINVAL,

@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -464,6 +465,78 @@ static void recurrent_layers_need_no_biases(void **state)
     assert_true(fabsf(y[0][3]) > 1e-2f);
 }
 
+/* Builds the made model, as training has it, for these samples and values to predict. */
+static void made_build(const struct made_model *made, int64_t values, struct model_config *config,
+                       struct graph *graph)
+{
+    struct model_data data = {.rank = made->rank, .outputs = values, .loss = LOSS_MSE};
+    struct error error = {0};
+
+    memcpy(data.sample_shape, made->extent, (size_t)made->rank * sizeof *made->extent);
+    made_write(made);
+    *config = (struct model_config){.kind = MODEL_ONNX};
+    assert_int_equal(onnx_open(NULL, temporary_path("model.onnx"), &config->onnx, &error), 0);
+    graph_init(graph, MADE_BATCH, true);
+    if (model_build(config, &data, graph, &error))
+        fail_msg("%s", error.text);
+}
+
+/* A single number is a constant, but not where a layer has its weights. */
+static void single_weights_train(void **state)
+{
+    static const int64_t row[] = {1, 8}, one = 1, two = 2;
+    static const float weights[8] = {1}, bias = 2, slope = 0.5f, factor = 3, other = 4;
+    struct model_config config;
+    struct made_model made;
+    struct graph graph;
+
+    (void)state;
+    made_begin(&made, 1, &eight);
+    made_floats(&made, "w", 2, row, weights, 8);
+    made_floats(&made, "b", 1, &one, &bias, 1);
+    made_floats(&made, "s", 1, &one, &slope, 1);
+    made_floats(&made, "f", 1, &one, &factor, 1);
+    made_floats(&made, "p", 1, &one, &other, 1);
+    made_integers(&made, "shape", (const int64_t[]){1, 1}, &two);
+    made_int(&made, made_node(&made, "Gemm", "g", "x", "w", "b", NULL), "transB", 1);
+    made_node(&made, "Reshape", "r", "s", "shape", NULL);
+    made_node(&made, "PRelu", "h", "g", "r", NULL);
+    made_node(&made, "Mul", "m", "h", "f", NULL);
+    made_node(&made, "Add", "y", "m", "p", NULL);
+    made_build(&made, 1, &config, &graph);
+    for (const char *const *name = (const char *const[]){"w", "b", "s", NULL}; *name; name++) {
+        int32_t tensor = graph_find_tensor(&graph, *name);
+
+        if (tensor < 0 || graph.tensors[tensor].role != TENSOR_PARAMETER)
+            fail_msg("%s does not train", *name);
+    }
+    for (int32_t i = 0; i < graph.tensor_count; i++)
+        assert_true(graph.tensors[i].role != TENSOR_PARAMETER ||
+                    strchr("wbs", *graph.tensors[i].name));
+    graph_release(&graph);
+    onnx_close(config.onnx);
+}
+
+/* Values to predict may be an image. */
+static void images_are_values_to_predict(void **state)
+{
+    static const int64_t kernel[] = {1, 1, 3, 3}, pads[] = {1, 1, 1, 1};
+    static const float weights[9] = {1};
+    struct model_config config;
+    struct made_model made;
+    struct graph graph;
+
+    (void)state;
+    made_begin(&made, 3, image);
+    made_floats(&made, "w", 4, kernel, weights, 9);
+    made_ints(&made, made_node(&made, "Conv", "y", "x", "w", NULL), "pads", pads, 4);
+    made_build(&made, 16, &config, &graph);
+    assert_int_equal(graph.tensors[graph.output].shape.rank, 2);
+    assert_int_equal(graph.tensors[graph.output].shape.extent[1], 16);
+    graph_release(&graph);
+    onnx_close(config.onnx);
+}
+
 int main(int argument_count, char **arguments)
 {
     const struct CMUnitTest tests[] = {
@@ -484,6 +557,8 @@ int main(int argument_count, char **arguments)
         cmocka_unit_test(batch_norm_of_rows_has_their_channels),
         cmocka_unit_test(single_numbers_are_a_column),
         cmocka_unit_test(recurrent_layers_need_no_biases),
+        cmocka_unit_test(single_weights_train),
+        cmocka_unit_test(images_are_values_to_predict),
     };
 
     if (argument_count > 1)
