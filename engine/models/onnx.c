@@ -24,6 +24,14 @@ static void probabilities_drop(struct graph *graph, enum model_loss loss, int32_
     graph->node_count--;
 }
 
+static bool learns(const struct graph *graph)
+{
+    for (int32_t i = 0; i < graph->tensor_count; i++)
+        if (graph->tensors[i].role == TENSOR_PARAMETER)
+            return true;
+    return false;
+}
+
 /* Makes a row of what an image is, if the data has as many: those of an autoencoder, or classes of
  * 1x1 pixels. */
 static void outputs_flatten(struct graph *graph, int64_t outputs, int32_t *result)
@@ -44,6 +52,10 @@ static int build(const struct model_config *config, const struct model_data *dat
 
     if (code || graph->error.code)
         return code;
+    if (graph->training && !learns(graph))
+        return error_set(error, -EINVAL,
+                         "the model has no weights that could learn: numbers of Constant nodes are "
+                         "constants, initialisers are weights");
     probabilities_drop(graph, data->loss, result);
     if (!data->outputs) /* model_count_outputs() */
         return 0;

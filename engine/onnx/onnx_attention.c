@@ -459,7 +459,7 @@ static int append_attention(struct onnx_import *import)
             value[i].extent[0] != ONNX_BATCH)
             return onnx_missing(import, "of other than samples [batch, heads, steps, width]");
     if (onnx_has_input(import, 4) || onnx_has_input(import, 5) || onnx_has_input(import, 6) ||
-        import->node->output_count > 1 || onnx_attribute_float(import, "softcap", 0) != 0)
+        onnx_more_is_read(import) || onnx_attribute_float(import, "softcap", 0) != 0)
         return onnx_missing(import, "with earlier keys, further outputs or a bound of the scores");
     if (mask->kind != ONNX_ABSENT && (mask->kind != ONNX_CONSTANT || causal))
         return onnx_missing(import, "with a mask that depends on the samples");

@@ -331,7 +331,7 @@ static int append_pool(struct onnx_import *import)
     int axes, code;
     int32_t tensor;
 
-    if (x.kind != ONNX_TENSOR || import->node->output_count > 1)
+    if (x.kind != ONNX_TENSOR || onnx_more_is_read(import))
         return onnx_missing(import, "with indices");
     x.tensor = onnx_images_of(import, &x, &axes);
     if (x.tensor < 0)

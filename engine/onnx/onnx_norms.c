@@ -126,7 +126,7 @@ static int append_layer_norm(struct onnx_import *import)
 
     if (axis < 0)
         return import->error.code;
-    if (import->node->output_count > 1 || (rms && bias.kind != ONNX_ABSENT))
+    if (onnx_more_is_read(import) || (rms && bias.kind != ONNX_ABSENT))
         return onnx_missing(import, "with more than one result");
     name = onnx_weight_layer(import, &scale);
     if (!axes_join(import, &x, axis, &scale, &bias))

@@ -351,6 +351,26 @@ static int append_binary(struct onnx_import *import)
     return combine_any(import, a, b, kind, reverse);
 }
 
+/* One after another, as the residual networks of old exporters have it. */
+static int append_sum(struct onnx_import *import)
+{
+    struct onnx_value sum;
+    int first = 0, code = 0;
+
+    while (first < import->node->input_count && onnx_input(import, first)->kind != ONNX_TENSOR)
+        first++;
+    if (first == import->node->input_count)
+        return onnx_missing(import, "of constants");
+    sum = *onnx_input(import, first);
+    *onnx_output(import, 0) = sum;
+    for (int i = 0; i < import->node->input_count && sum.kind == ONNX_TENSOR && !code; i++) {
+        if (i != first)
+            code = combine_any(import, &sum, onnx_input(import, i), BROADCAST_ADD, BROADCAST_ADD);
+        sum = *onnx_output(import, 0);
+    }
+    return code;
+}
+
 /* The larger of each two numbers, a + relu(b - a), or the smaller, a - relu(a - b). Of two that are
  * equal the first has the gradient. The result is the present node's output. */
 static int extreme_of(struct onnx_import *import, struct onnx_value a, struct onnx_value b,
@@ -428,6 +448,7 @@ static int append_neg(struct onnx_import *import)
 
 const struct onnx_operator_entry onnx_operand_operators[] = {
     {"Add", append_binary, 2, ONNX_TAKES_PENDING | ONNX_TAKES_CONSTANT},
+    {"Sum", append_sum, ONNX_ANY_NUMBER, ONNX_TAKES_PENDING | ONNX_TAKES_CONSTANT},
     {"Sub", append_binary, 2, ONNX_TAKES_PENDING | ONNX_TAKES_CONSTANT},
     {"Mul", append_binary, 2, ONNX_TAKES_PENDING | ONNX_TAKES_CONSTANT},
     {"Div", append_binary, 2, ONNX_TAKES_PENDING | ONNX_TAKES_CONSTANT},

@@ -72,6 +72,23 @@ static bool has_directions(struct onnx_import *import)
     return false;
 }
 
+/* Whether the node names the functions of its gates that it would have without: Keras' exporters
+ * do. */
+static bool has_usual_activations(const struct onnx_import *import, bool lstm)
+{
+    const Onnx__Attribute *names = onnx_attribute(import->node, "activations");
+    size_t each = lstm ? 3 : 2;
+
+    for (size_t i = 0; names && i < names->n_strings; i++) {
+        const char *usual = i % each ? "Tanh" : "Sigmoid";
+
+        if (names->strings[i].len != strlen(usual) ||
+            strncasecmp((const char *)names->strings[i].data, usual, strlen(usual)) != 0)
+            return false;
+    }
+    return true;
+}
+
 static bool is_known(struct onnx_import *import, bool lstm)
 {
     const struct onnx_value *weights = onnx_input(import, 1), *state = onnx_input(import, 2),
@@ -96,7 +113,7 @@ static bool is_known(struct onnx_import *import, bool lstm)
     if (!is_zero(onnx_input(import, 5)) || (lstm && !is_zero(onnx_input(import, 6))) ||
         onnx_has_input(import, 4) || (lstm && onnx_has_input(import, 7)))
         return onnx_missing(import, "with lengths, peepholes, or a state that is not 0"), false;
-    if (onnx_attribute(import->node, "activations") || onnx_attribute(import->node, "clip") ||
+    if (!has_usual_activations(import, lstm) || onnx_attribute(import->node, "clip") ||
         onnx_attribute_int(import, "input_forget", 0) ||
         (!lstm && !onnx_attribute_int(import, "linear_before_reset", 0)))
         return onnx_missing(import, "other than PyTorch's"), false;

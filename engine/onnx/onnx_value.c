@@ -93,6 +93,14 @@ bool onnx_has_input(const struct onnx_import *import, int index)
     return onnx_input(import, index)->kind != ONNX_ABSENT;
 }
 
+bool onnx_more_is_read(const struct onnx_import *import)
+{
+    for (int i = 1; i < import->node->output_count; i++)
+        if (import->node->output[i] >= 0 && import->model->readers[import->node->output[i]] > 0)
+            return true;
+    return false;
+}
+
 struct onnx_value *onnx_output(struct onnx_import *import, int index)
 {
     if (index >= import->node->output_count || import->node->output[index] < 0)

@@ -116,6 +116,8 @@ const struct onnx_value *onnx_input(const struct onnx_import *import, int index)
 struct onnx_value *onnx_output(struct onnx_import *import, int index);
 /* Whether an input is there. */
 bool onnx_has_input(const struct onnx_import *import, int index);
+/* Whether one of the outputs behind the first is read, such as the mask of a Dropout. */
+bool onnx_more_is_read(const struct onnx_import *import);
 int64_t onnx_attribute_int(const struct onnx_import *import, const char *name, int64_t fallback);
 float onnx_attribute_float(const struct onnx_import *import, const char *name, float fallback);
 const char *onnx_attribute_text(const struct onnx_import *import, const char *name,

@@ -438,12 +438,50 @@ static void single_numbers_are_a_column(void **state)
     }
 }
 
-/* Biases that a node leaves out are 0. */
+/* Nodes as exporters of other frameworks, or old ones, write them. */
+static void nodes_of_other_exporters_are_known(void **state)
+{
+    static const char *const types[] = {"HardSigmoid", "Sum", "Dropout"};
+    static const float number = 0.25f;
+    float y[MADE_BATCH * MADE_SAMPLE_MAX];
+
+    (void)state;
+    for (int k = 0; k < 3; k++) {
+        struct made_model made;
+        int node;
+
+        made_begin(&made, 1, &eight);
+        made_float(&made, "number", &number);
+        made_node(&made, "Neg", "n", "x", NULL);
+        node = k == 1 ? made_node(&made, "Sum", "y", "number", "x", "n", "x", NULL)
+                      : made_node(&made, types[k], "y", "x", NULL);
+        if (k == 0) {
+            made_attribute(&made, node, "alpha")->f = 0.5f;
+            made.attribute[node][0].has_f = true;
+        }
+        if (k == 2) { /* its mask, which nobody reads */
+            made.node[node].output[1] = (char *)"mask";
+            made.node[node].n_output = 2;
+        }
+        assert_int_equal(made_compute(&made, samples, y), MADE_BATCH * 8);
+        for (int i = 0; i < MADE_BATCH * 8; i++)
+            expect_near(y[i],
+                        k == 0   ? fmin(fmax(0.5 * (double)samples[i] + 0.5, 0), 1)
+                        : k == 1 ? (double)samples[i] + 0.25
+                                 : (double)samples[i],
+                        1e-6);
+    }
+}
+
+/* Biases that a node leaves out are 0, and functions the usual ones. */
 static void recurrent_layers_need_no_biases(void **state)
 {
     static const int64_t steps[2] = {4, 1}, w[] = {1, 4, 1}, r[] = {1, 4, 1}, b[] = {1, 8};
     static const float input[] = {0.5f, -1, 0.3f, 2}, hidden[] = {1, 0.2f, -0.4f, 0.7f}, zeros[8];
     static const float x[MADE_BATCH * 4] = {1, -2, 0.5f, 3, -1, 0.1f, 2, -0.7f};
+    ProtobufCBinaryData usual[] = {{.len = 7, .data = (uint8_t *)"Sigmoid"},
+                                   {.len = 4, .data = (uint8_t *)"Tanh"},
+                                   {.len = 4, .data = (uint8_t *)"tanh"}};
     float y[2][MADE_BATCH * MADE_SAMPLE_MAX];
 
     (void)state;
@@ -458,6 +496,12 @@ static void recurrent_layers_need_no_biases(void **state)
             made_floats(&made, "b", 2, b, zeros, 8);
         node = made_node(&made, "LSTM", "y", "x", "w", "r", biased ? "b" : NULL, NULL);
         made_int(&made, node, "layout", 1);
+        if (biased) {
+            Onnx__Attribute *activations = made_attribute(&made, node, "activations");
+
+            activations->n_strings = 3;
+            activations->strings = usual;
+        }
         assert_int_equal(made_compute(&made, x, y[biased]), MADE_BATCH * 4);
     }
     for (int i = 0; i < MADE_BATCH * 4; i++)
@@ -466,19 +510,34 @@ static void recurrent_layers_need_no_biases(void **state)
 }
 
 /* Builds the made model, as training has it, for these samples and values to predict. */
-static void made_build(const struct made_model *made, int64_t values, struct model_config *config,
-                       struct graph *graph)
+static int made_build(const struct made_model *made, int64_t values, struct model_config *config,
+                      struct graph *graph, struct error *error)
 {
     struct model_data data = {.rank = made->rank, .outputs = values, .loss = LOSS_MSE};
-    struct error error = {0};
 
     memcpy(data.sample_shape, made->extent, (size_t)made->rank * sizeof *made->extent);
     made_write(made);
     *config = (struct model_config){.kind = MODEL_ONNX};
-    assert_int_equal(onnx_open(NULL, temporary_path("model.onnx"), &config->onnx, &error), 0);
+    assert_int_equal(onnx_open(NULL, temporary_path("model.onnx"), &config->onnx, error), 0);
     graph_init(graph, MADE_BATCH, true);
-    if (model_build(config, &data, graph, &error))
-        fail_msg("%s", error.text);
+    return model_build(config, &data, graph, error);
+}
+
+/* Without weights there is nothing to train; numbers of Constant nodes are none. */
+static void models_without_weights_are_refused(void **state)
+{
+    struct model_config config;
+    struct error error = {0};
+    struct made_model made;
+    struct graph graph;
+
+    (void)state;
+    made_begin(&made, 1, &eight);
+    made_node(&made, "LeakyRelu", "y", "x", NULL);
+    assert_int_not_equal(made_build(&made, 8, &config, &graph, &error), 0);
+    assert_non_null(strstr(error.text, "no weights that could learn"));
+    graph_release(&graph);
+    onnx_close(config.onnx);
 }
 
 /* A single number is a constant, but not where a layer has its weights. */
@@ -487,6 +546,7 @@ static void single_weights_train(void **state)
     static const int64_t row[] = {1, 8}, one = 1, two = 2;
     static const float weights[8] = {1}, bias = 2, slope = 0.5f, factor = 3, other = 4;
     struct model_config config;
+    struct error error = {0};
     struct made_model made;
     struct graph graph;
 
@@ -503,7 +563,7 @@ static void single_weights_train(void **state)
     made_node(&made, "PRelu", "h", "g", "r", NULL);
     made_node(&made, "Mul", "m", "h", "f", NULL);
     made_node(&made, "Add", "y", "m", "p", NULL);
-    made_build(&made, 1, &config, &graph);
+    assert_int_equal(made_build(&made, 1, &config, &graph, &error), 0);
     for (const char *const *name = (const char *const[]){"w", "b", "s", NULL}; *name; name++) {
         int32_t tensor = graph_find_tensor(&graph, *name);
 
@@ -523,6 +583,7 @@ static void images_are_values_to_predict(void **state)
     static const int64_t kernel[] = {1, 1, 3, 3}, pads[] = {1, 1, 1, 1};
     static const float weights[9] = {1};
     struct model_config config;
+    struct error error = {0};
     struct made_model made;
     struct graph graph;
 
@@ -530,7 +591,7 @@ static void images_are_values_to_predict(void **state)
     made_begin(&made, 3, image);
     made_floats(&made, "w", 4, kernel, weights, 9);
     made_ints(&made, made_node(&made, "Conv", "y", "x", "w", NULL), "pads", pads, 4);
-    made_build(&made, 16, &config, &graph);
+    assert_int_equal(made_build(&made, 16, &config, &graph, &error), 0);
     assert_int_equal(graph.tensors[graph.output].shape.rank, 2);
     assert_int_equal(graph.tensors[graph.output].shape.extent[1], 16);
     graph_release(&graph);
@@ -556,7 +617,9 @@ int main(int argument_count, char **arguments)
         cmocka_unit_test(logarithms_of_small_shares_are_finite),
         cmocka_unit_test(batch_norm_of_rows_has_their_channels),
         cmocka_unit_test(single_numbers_are_a_column),
+        cmocka_unit_test(nodes_of_other_exporters_are_known),
         cmocka_unit_test(recurrent_layers_need_no_biases),
+        cmocka_unit_test(models_without_weights_are_refused),
         cmocka_unit_test(single_weights_train),
         cmocka_unit_test(images_are_values_to_predict),
     };
