@@ -181,7 +181,9 @@ static int made_build(const struct made_model *made, struct onnx_model **model, 
     result = onnx_open(NULL, temporary_path("model.onnx"), model, error);
     if (result)
         return result;
-    x = graph_input(graph, TENSOR_FLOAT32, made->extent, made->rank);
+    x = graph_input(graph,
+                    made->tensor_type.elem_type == MADE_INT64 ? TENSOR_INT32 : TENSOR_FLOAT32,
+                    made->extent, made->rank);
     result = onnx_build(*model, true, graph, x, &y, error);
     if (result == 0 && !graph->error.code)
         graph->output = y;

@@ -354,6 +354,23 @@ static void a_fixed_batch_is_told(void **state)
     }
 }
 
+/* Rows of several tables in one are told by sums of symbols, which only data can have. */
+static void symbols_are_no_summands(void **state)
+{
+    static const int64_t two = 2, offsets[] = {0, 3}, table[] = {6, 2};
+    static const float numbers[12];
+    struct made_model made;
+
+    (void)state;
+    made_begin(&made, 1, &two);
+    made.tensor_type.elem_type = MADE_INT64;
+    made_integers(&made, "offsets", offsets, &two);
+    made_floats(&made, "w", 2, table, numbers, 12);
+    made_node(&made, "Add", "a", "x", "offsets", NULL);
+    made_node(&made, "Gather", "y", "w", "a", NULL);
+    made_refuse(&made, "node a): of the samples' symbols, which only embeddings read");
+}
+
 /* torch.onnx leaves the projections of nn.LSTM away, and its initial cells tell. */
 static void recurrent_layers_have_the_width_of_their_states(void **state)
 {
@@ -503,6 +520,7 @@ int main(int argument_count, char **arguments)
         cmocka_unit_test(a_bias_of_rows_is_refused),
         cmocka_unit_test(recurrent_layers_have_the_directions_of_their_weights),
         cmocka_unit_test(a_fixed_batch_is_told),
+        cmocka_unit_test(symbols_are_no_summands),
         cmocka_unit_test(recurrent_layers_have_the_width_of_their_states),
         cmocka_unit_test(a_product_of_a_single_number_is_refused),
         cmocka_unit_test(outputs_that_no_node_gives_are_missing),
