@@ -376,7 +376,7 @@ static void logarithms_of_small_shares_are_finite(void **state)
     }
 }
 
-/* Rows that were made of a sample's steps have their channels last, however many steps there are. */
+/* Rows that steps became have their channels last, however many steps there are. */
 static void batch_norm_of_rows_has_their_channels(void **state)
 {
     static const int64_t steps[2] = {2, 2}, rows[] = {-1, 2}, there[] = {2, -1, 2},
