@@ -480,7 +480,8 @@ static void single_weights_mark(struct onnx_model *model)
     for (int i = 0; i < model->initializer_count; i++) {
         struct onnx_initializer *given = &model->initializers[i];
 
-        if (given->store.count == 1 && onnx_type_is_float(given->store.type))
+        /* one without axes is a number of the source, as in x @ w + 1 */
+        if (given->store.count == 1 && given->rank && onnx_type_is_float(given->store.type))
             given->store.trains = is_weight(model, given->value);
     }
 }

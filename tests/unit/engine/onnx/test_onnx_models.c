@@ -84,7 +84,7 @@ static void models_without_weights_are_refused(void **state)
 /* A single number is a constant, but not where a layer has its weights. */
 static void single_weights_train(void **state)
 {
-    static const int64_t row[] = {1, 8}, one = 1, two = 2;
+    static const int64_t row[] = {1, 8}, square[] = {1, 1}, one = 1, two = 2;
     static const float weights[8] = {1}, bias = 2, slope = 0.5f, factor = 3, other = 4;
     struct model_config config;
     struct error error = {0};
@@ -103,9 +103,14 @@ static void single_weights_train(void **state)
     made_node(&made, "Reshape", "r", "s", "shape", NULL);
     made_node(&made, "PRelu", "h", "g", "r", NULL);
     made_node(&made, "Mul", "m", "h", "f", NULL);
-    made_node(&made, "Add", "y", "m", "p", NULL);
+    made_node(&made, "Add", "a", "m", "p", NULL);
+    made_floats(&made, "w1", 2, square, weights, 1);
+    made_float(&made, "number", &factor);
+    made_node(&made, "MatMul", "q", "a", "w1", NULL);
+    made_node(&made, "Add", "y", "q", "number", NULL);
     assert_int_equal(made_build(&made, 1, &config, &graph, &error), 0);
-    for (const char *const *name = (const char *const[]){"w", "b", "s", NULL}; *name; name++) {
+    for (const char *const *name = (const char *const[]){"w", "b", "s", "w1", NULL}; *name;
+         name++) {
         int32_t tensor = graph_find_tensor(&graph, *name);
 
         if (tensor < 0 || graph.tensors[tensor].role != TENSOR_PARAMETER)
