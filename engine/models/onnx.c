@@ -74,6 +74,25 @@ static void probabilities_drop(struct graph *graph, const struct model_data *dat
     graph->output = scores;
 }
 
+static bool learns(const struct graph *graph)
+{
+    for (int32_t i = 0; i < graph->tensor_count; i++)
+        if (graph->tensors[i].role == TENSOR_PARAMETER)
+            return true;
+    return false;
+}
+
+/* Makes a row of what an image is, if the data has as many: those of an autoencoder, or classes of
+ * 1x1 pixels. */
+static void outputs_flatten(struct graph *graph, int64_t outputs, int32_t *result)
+{
+    const struct graph_shape *shape = &graph->tensors[*result].shape;
+
+    if (shape->rank > 2 && shape->extent[shape->rank - 1] != outputs &&
+        graph_shape_elements(shape) / graph->batch == outputs)
+        *result = graph_flatten(graph, *result, "outputs");
+}
+
 static int build(const struct model_config *config, const struct model_data *data,
                  struct graph *graph, int32_t x, int32_t *result, struct error *error)
 {
@@ -83,9 +102,16 @@ static int build(const struct model_config *config, const struct model_data *dat
 
     if (code || graph->error.code)
         return code;
+    if (graph->training && !learns(graph))
+        return error_set(error, -EINVAL,
+                         "the model has no weights that could learn: numbers of Constant nodes are "
+                         "constants, initialisers are weights");
     probabilities_drop(graph, data, result);
     if (!data->outputs) /* model_count_outputs() */
         return 0;
+    outputs_flatten(graph, data->outputs, result);
+    if (graph->error.code)
+        return 0; /* the caller reports it */
     shape = &graph->tensors[*result].shape;
     if (shape->extent[shape->rank - 1] != data->outputs && data->loss == LOSS_TRIPLET)
         return error_set(error, -EINVAL,

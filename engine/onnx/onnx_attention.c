@@ -463,8 +463,7 @@ static int append_attention(struct onnx_import *import)
             value[i].extent[0] != ONNX_BATCH)
             return onnx_missing(import, "of other than samples [batch, heads, steps, width]");
     if (onnx_has_input(import, 4) || onnx_has_input(import, 5) || onnx_has_input(import, 6) ||
-        onnx_output_is_read(import, 1) || onnx_output_is_read(import, 2) ||
-        onnx_output_is_read(import, 3) || onnx_attribute_float(import, "softcap", 0) != 0)
+        onnx_more_is_read(import) || onnx_attribute_float(import, "softcap", 0) != 0)
         return onnx_missing(import, "with earlier keys, further outputs or a bound of the scores");
     if (onnx_attribute_int(import, "left_window_size", -1) != -1 ||
         onnx_attribute_int(import, "right_window_size", -1) != -1) /* since opset 25 */

@@ -32,14 +32,25 @@ static bool absorb_product(struct onnx_import *import)
     return true;
 }
 
+/* alpha x + beta between 0 and 1: a HardSigmoid other than PyTorch's. */
+static int clipped_line(struct onnx_import *import, float alpha, float beta)
+{
+    struct onnx_value x = *onnx_input(import, 0);
+
+    x.tensor =
+        graph_affine(import->graph, x.tensor, alpha, beta, onnx_layer_name(import, ".line").text);
+    return x.tensor < 0 ? x.tensor : onnx_clip(import, x, 0, 1);
+}
+
 static int append_sigmoid(struct onnx_import *import)
 {
     bool hard = strcmp(import->node->proto->op_type, "HardSigmoid") == 0;
     int32_t reader;
+    float alpha = onnx_attribute_float(import, "alpha", 0.2f);
+    float beta = onnx_attribute_float(import, "beta", 0.5f);
 
-    if (hard && (fabsf(onnx_attribute_float(import, "alpha", 0.2f) - 1.0f / 6) > 1e-6f ||
-                 onnx_attribute_float(import, "beta", 0.5f) != 0.5f))
-        return onnx_missing(import, "with other than PyTorch's alpha and beta (1/6 and 1/2)");
+    if (hard && (fabsf(alpha - 1.0f / 6) > 1e-6f || beta != 0.5f))
+        return clipped_line(import, alpha, beta);
     if (!absorb_product(import))
         return activate(import, hard ? ACTIVATION_HARDSIGMOID : ACTIVATION_SIGMOID);
     reader = import->model->reader[import->node->output[0]];

@@ -189,9 +189,9 @@ static bool walk_begin(struct onnx_import *import, const int *inputs, int count,
             int64_t extent = from >= 0 ? value[i].extent[from] : 1;
 
             if (extent != 1 && walk->extent[r] != 1 && extent != walk->extent[r])
-                return onnx_fail_shapes(import, "extents %s and %s do not fit each other",
-                                        onnx_extent_text(walk->extent[r]).text,
-                                        onnx_extent_text(extent).text),
+                return onnx_fail(import, "extents %s and %s do not fit each other",
+                                 onnx_extent_text(walk->extent[r]).text,
+                                 onnx_extent_text(extent).text),
                        false;
             walk->extent[r] = extent != 1 ? extent : walk->extent[r];
             walk->stride[i][r] = extent != 1 ? value[i].stride[from] : 0;

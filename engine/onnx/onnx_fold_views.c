@@ -446,8 +446,8 @@ static int fold_expand(struct onnx_import *import)
         int64_t have = from >= 0 ? value.extent[from] : 1, want = to >= 0 ? wanted[to] : 1;
 
         if (have != 1 && want != 1 && have != want)
-            return onnx_fail_shapes(import, "an extent of %s cannot be expanded to %s",
-                                    onnx_extent_text(have).text, onnx_extent_text(want).text);
+            return onnx_fail(import, "an extent of %s cannot be expanded to %s",
+                             onnx_extent_text(have).text, onnx_extent_text(want).text);
         result.extent[r] = have == 1 ? want : have;
         result.stride[r] = from >= 0 && have != 1 ? value.stride[from] : 0;
     }
@@ -473,6 +473,9 @@ static int fold_tile(struct onnx_import *import)
 
         if (repeats[r] == 1)
             continue;
+        if (value.extent[r] > 1 && repeats[r] >= ONNX_BATCH)
+            return onnx_missing(import, "that repeats %lld numbers along the batch",
+                                (long long)value.extent[r]);
         if (repeats[r] < 1 || value.rank == ONNX_RANK_MAX ||
             (value.extent[r] > 1 &&
              (repeats[r] > INT32_MAX || value.extent[r] > INT32_MAX / repeats[r])))

@@ -110,9 +110,8 @@ static bool product_read(struct onnx_import *import, const struct onnx_value val
     *product =
         (struct product){.rank = rank, .depth = last[0][1], .depth_step = {step[0][1], step[1][0]}};
     if (last[0][1] != last[1][0])
-        return onnx_fail_shapes(import, "rows of %s numbers meet a matrix of %s",
-                                onnx_extent_text(last[0][1]).text,
-                                onnx_extent_text(last[1][0]).text),
+        return onnx_fail(import, "rows of %s numbers meet a matrix of %s",
+                         onnx_extent_text(last[0][1]).text, onnx_extent_text(last[1][0]).text),
                false;
     for (int i = 0; i < 2; i++) {
         product->extent[rank - 2 + i] = product->compact[rank - 2 + i] = last[i][i];
@@ -127,9 +126,9 @@ static bool product_read(struct onnx_import *import, const struct onnx_value val
             if (extent == 1)
                 continue;
             if (product->extent[r] != 1 && product->extent[r] != extent)
-                return onnx_fail_shapes(import, "stacks of %s and %s matrices",
-                                        onnx_extent_text(product->extent[r]).text,
-                                        onnx_extent_text(extent).text),
+                return onnx_fail(import, "stacks of %s and %s matrices",
+                                 onnx_extent_text(product->extent[r]).text,
+                                 onnx_extent_text(extent).text),
                        false;
             product->extent[r] = extent;
             product->stride[i][r] = value[i].stride[own];

@@ -331,7 +331,7 @@ static int append_pool(struct onnx_import *import)
     int axes, code;
     int32_t tensor;
 
-    if (x.kind != ONNX_TENSOR || onnx_output_is_read(import, 1))
+    if (x.kind != ONNX_TENSOR || onnx_more_is_read(import))
         return onnx_missing(import, "with indices");
     if (!onnx_attribute(import->node, "kernel_shape"))
         return onnx_fail(import, "it has no kernel_shape");

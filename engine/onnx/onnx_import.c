@@ -4,6 +4,7 @@
 #include "engine/onnx/onnx_tensors.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -135,14 +136,30 @@ static int node_import(struct onnx_import *import)
     return onnx_computed_finish(import) ? import->error.code : code;
 }
 
+/* What a refusal says of a file with a batch of its own, which may be its cause. */
+struct batch_note {
+    char text[128];
+};
+static struct batch_note batch_note(const struct onnx_import *import)
+{
+    struct batch_note note = {""};
+
+    if (import->model->fixed_batch)
+        snprintf(note.text, sizeof note.text,
+                 "; the file has a fixed batch of %lld, which may be why: export it with an open "
+                 "one",
+                 (long long)import->model->fixed_batch);
+    return note;
+}
+
 /* All that is missing, in one sentence. */
 static int missing_report(const struct onnx_import *import, struct error *error)
 {
     return error_set(error, -ERROR_UNSUPPORTED,
-                     "the model has %d node%s that traind cannot train: %s%s",
+                     "the model has %d node%s that traind cannot train: %s%s%s",
                      import->missing_count, import->missing_count == 1 ? "" : "s",
                      import->missing ? import->missing : "",
-                     import->missing_count > ONNX_LISTED_MAX ? ", …" : "");
+                     import->missing_count > ONNX_LISTED_MAX ? ", …" : "", batch_note(import).text);
 }
 
 /* Gives each input its part of the samples, which are rows. */
@@ -262,13 +279,15 @@ static int output_take(struct onnx_import *import, int32_t *result, struct error
         if (value.rank < 1 || value.extent[0] != ONNX_BATCH)
             return error_set(error, -ERROR_UNSUPPORTED,
                              "the first axis of the model's output %s is not the batch", name);
-        if (count > 1 && value.rank != 2)
+        if (count > 1 && value.rank > 2)
             return error_set(error, -ERROR_UNSUPPORTED,
                              "the model has %d outputs, and %s has %d axes: several outputs must "
                              "be rows [batch, numbers], which follow each other",
                              count, name, value.rank);
         if (onnx_resolve(import, &value))
             return 0;
+        if (value.rank == 1) /* a number of each sample, as behind squeeze(-1) */
+            value.extent[value.rank++] = 1;
         outputs[i] = onnx_shaped(import, &value, value.rank - 1, value.extent + 1);
         if (outputs[i] < 0)
             return import->missing_count ? missing_report(import, error) : 0;
@@ -305,7 +324,8 @@ static int nodes_import(struct onnx_import *import, struct error *error)
         import->graph->bound_count = 0;
         node_import(import);
         if (import->error.code)
-            return error_set(error, import->error.code, "%s", import->error.text);
+            return error_set(error, import->error.code, "%s%s", import->error.text,
+                             batch_note(import).text);
         if (import->graph->error.code)
             return 0; /* the caller reports it */
     }

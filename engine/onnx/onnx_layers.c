@@ -79,9 +79,9 @@ static int append_product(struct onnx_import *import, struct onnx_value *x,
     if (tensor < 0)
         return tensor;
     if (x->extent[x->rank - 1] != shape.extent[1])
-        return onnx_fail_shapes(import, "rows of %s numbers meet a matrix of %s",
-                                onnx_extent_text(x->extent[x->rank - 1]).text,
-                                onnx_extent_text(shape.extent[1]).text);
+        return onnx_fail(import, "rows of %s numbers meet a matrix of %s",
+                         onnx_extent_text(x->extent[x->rank - 1]).text,
+                         onnx_extent_text(shape.extent[1]).text);
     graph_bind_parameter(import->graph, "weight", onnx_weight(import, weight, &shape, false));
     biased = bias && onnx_bind_bias(import, bias, shape.extent[0]);
     tensor = graph_linear(import->graph, tensor, onnx_weight_layer(import, weight).text,
@@ -160,9 +160,9 @@ int onnx_batch_product(struct onnx_import *import, struct onnx_value *a, struct 
     product.depth = a->extent[rank - 1];
     product.columns = b->extent[rank - 1];
     if (b->extent[rank - 2] != product.depth)
-        return onnx_fail_shapes(import, "rows of %s numbers meet columns of %s",
-                                onnx_extent_text(product.depth).text,
-                                onnx_extent_text(b->extent[rank - 2]).text);
+        return onnx_fail(import, "rows of %s numbers meet columns of %s",
+                         onnx_extent_text(product.depth).text,
+                         onnx_extent_text(b->extent[rank - 2]).text);
     x = onnx_shaped(import, a, 2, (int64_t[]){product.groups * product.rows, product.depth});
     y = x < 0 ? x
               : onnx_shaped(import, b, 2,

@@ -132,7 +132,7 @@ static int names_collect(struct onnx_model *model, struct error *error)
 /* ---- initialisers ---- */
 
 /* traind.export writes the names of a module's parameters; other files do not tell them from
- * constants, and every vector or matrix of them trains. */
+ * constants, and every vector or matrix of them trains, and what single_weights_mark() finds. */
 static bool initializer_trains(const struct onnx_model *model, const struct onnx_initializer *given,
                                const char *name)
 {
@@ -431,6 +431,65 @@ struct onnx_interface onnx_interface(const struct onnx_model *model)
     return result;
 }
 
+/* Whether the input is the place of an operator's weights or biases. */
+static bool holds_weights(const struct onnx_model *model, const struct onnx_node *node, int input)
+{
+    static const struct {
+        const char *operator;
+        unsigned inputs; /* a set of 1 << input */
+    } places[] = {{"Conv", 6},   {"ConvTranspose", 6},      {"Gemm", 6},
+                  {"MatMul", 3}, {"BatchNormalization", 6}, {"PRelu", 2}};
+    const struct onnx_node *product;
+
+    if (!onnx_node_is_standard(node))
+        return false;
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++)
+        if (strcmp(places[i].operator, node->proto->op_type) == 0)
+            return places[i].inputs >> input & 1;
+    if (strcmp(node->proto->op_type, "Add") != 0 || node->input_count != 2)
+        return false;
+    product = onnx_producer(model, node->input[1 - input]);
+    return product && onnx_node_is_standard(product) &&
+           strcmp(product->proto->op_type, "MatMul") == 0;
+}
+
+/* Whether the last node that reads the value has it there, be it in another shape. */
+static bool is_weight(const struct onnx_model *model, int32_t value)
+{
+    static const char *const shapers[] = {"Reshape", "Unsqueeze", "Squeeze", "Transpose",
+                                          "Identity"};
+
+    while (value >= 0 && model->reader[value] >= 0) {
+        const struct onnx_node *node = &model->nodes[model->reader[value]];
+        bool shapes = false;
+
+        for (int k = 0; k < node->input_count; k++)
+            if (node->input[k] == value && holds_weights(model, node, k))
+                return true;
+        for (size_t i = 0; i < sizeof shapers / sizeof *shapers; i++)
+            shapes |= strcmp(node->proto->op_type, shapers[i]) == 0;
+        value = shapes && onnx_node_input(node, 0) == value ? onnx_node_output(node, 0) : -1;
+    }
+    return false;
+}
+
+/* Of files that do not list their parameters: single numbers train where a layer has them as
+ * weights, such as the bias of one output. */
+static void single_weights_mark(struct onnx_model *model)
+{
+    for (size_t i = 0; i < model->proto->n_metadata_props; i++)
+        if (model->proto->metadata_props[i]->key &&
+            strcmp(model->proto->metadata_props[i]->key, "traind.parameters") == 0)
+            return;
+    for (int i = 0; i < model->initializer_count; i++) {
+        struct onnx_initializer *given = &model->initializers[i];
+
+        /* one without axes is a number of the source, as in x @ w + 1 */
+        if (given->store.count == 1 && given->rank && onnx_type_is_float(given->store.type))
+            given->store.trains = is_weight(model, given->value);
+    }
+}
+
 static int model_read(struct onnx_model *model, const char *path, struct error *error)
 {
     int code = unpack(path, &model->proto, error);
@@ -443,6 +502,8 @@ static int model_read(struct onnx_model *model, const char *path, struct error *
         code = initializers_read(model, error);
     if (code == 0)
         code = nodes_read(model, error);
+    if (code == 0)
+        single_weights_mark(model);
     if (code == 0)
         code = inputs_find(model, path, error);
     return code ? code : outputs_find(model, path, error);

@@ -37,7 +37,7 @@ static int append_dropout(struct onnx_import *import)
                              ? onnx_number(ratio, 0)
                              : 0.5;
 
-    if (x.kind != ONNX_TENSOR || onnx_output_is_read(import, 1))
+    if (x.kind != ONNX_TENSOR || onnx_more_is_read(import))
         return onnx_missing(import, "with its mask");
     x.tensor = graph_dropout(import->graph, x.tensor, import->node->name, (float)probability);
     *onnx_output(import, 0) = x;

@@ -5,22 +5,15 @@
 #include <errno.h>
 #include <string.h>
 
-static int append_batch_norm(struct onnx_import *import)
+/* Of [B,C], [B,C,T] or [B,C,H,W], which the result replaces. */
+static int batch_norm(struct onnx_import *import, struct onnx_value *x)
 {
     static const char *const suffix[] = {"weight", "bias", "running_mean", "running_var"};
-    struct onnx_value x = *onnx_input(import, 0);
     float momentum = 1 - onnx_attribute_float(import, "momentum", 0.9f);
-    struct graph_shape channels = {.rank = 1};
-    int32_t tensor;
+    struct graph_shape channels = {.rank = 1, .extent = {x->extent[1]}};
     int axes = 0;
+    int32_t tensor = x->rank == 2 ? onnx_rows(import, x) : onnx_images_of(import, x, &axes);
 
-    for (int i = 1; i < 5; i++)
-        if (onnx_input(import, i)->kind != ONNX_CONSTANT)
-            return onnx_missing(import, "its weights must be constant");
-    if (x.kind != ONNX_TENSOR || x.rank < 2)
-        return onnx_missing(import, "of other than samples");
-    channels.extent[0] = x.extent[1];
-    tensor = x.rank == 2 ? onnx_rows(import, &x) : onnx_images_of(import, &x, &axes);
     if (tensor < 0)
         return tensor;
     for (int i = 0; i < 4; i++)
@@ -32,9 +25,62 @@ static int append_batch_norm(struct onnx_import *import)
     if (tensor < 0)
         return tensor;
     if (axes)
-        return onnx_image_done(import, tensor, axes);
-    x.tensor = tensor;
-    return onnx_done(import, x);
+        *x = onnx_image_value(import, tensor, axes);
+    x->tensor = tensor;
+    return 0;
+}
+
+/* The same where each sample has several rows, as behind x.reshape(-1, channels): they become
+ * places of the channels, [B·N,C,…] -> [B,C,N·…]. The moments are those of all rows either way. */
+static int batch_norm_of_rows(struct onnx_import *import, struct onnx_value x)
+{
+    const struct onnx_value given = x;
+    int64_t count = x.extent[0] / ONNX_BATCH, apart[ONNX_RANK_MAX] = {ONNX_BATCH, count}, places;
+    int batch = 0, code;
+
+    if (x.rank == ONNX_RANK_MAX)
+        return onnx_missing(import, "of %d dimensions", x.rank);
+    places = count;
+    for (int r = 1; r < x.rank; r++) {
+        apart[r + 1] = x.extent[r];
+        places *= r > 1 ? x.extent[r] : 1;
+    }
+    if (!onnx_atoms_reshape(&x.atoms, x.rank + 1, apart)) { /* the rows come first, then samples */
+        apart[0] = count;
+        apart[1] = ONNX_BATCH;
+        batch = 1;
+        if (!onnx_atoms_reshape(&x.atoms, x.rank + 1, apart))
+            return onnx_missing(import, "of rows that lie among the samples");
+    }
+    x.rank++;
+    memcpy(x.extent, apart, sizeof apart);
+    onnx_axis_move(&x, batch, 0); /* [B,N,C,…] */
+    onnx_axis_move(&x, 2, 1);
+    memcpy(apart, x.extent, sizeof apart);
+    if (onnx_reshape_to(import, &x, 3, (int64_t[]){ONNX_BATCH, apart[1], places}))
+        return import->error.code;
+    code = batch_norm(import, &x);
+    if (code || onnx_reshape_to(import, &x, given.rank + 1, apart))
+        return code ? code : import->error.code;
+    onnx_axis_move(&x, 1, 2);
+    onnx_axis_move(&x, 0, batch);
+    return onnx_reshape_to(import, &x, given.rank, given.extent);
+}
+
+static int append_batch_norm(struct onnx_import *import)
+{
+    struct onnx_value x = *onnx_input(import, 0);
+    int code;
+
+    for (int i = 1; i < 5; i++)
+        if (onnx_input(import, i)->kind != ONNX_CONSTANT)
+            return onnx_missing(import, "its weights must be constant");
+    if (x.kind != ONNX_TENSOR || x.rank < 2)
+        return onnx_missing(import, "of other than samples");
+    if (x.extent[0] > ONNX_BATCH)
+        return batch_norm_of_rows(import, x);
+    code = batch_norm(import, &x);
+    return code ? code : onnx_done(import, x);
 }
 
 /* Makes the axes from `axis` on one, as the weights' are. False: it is missing. */
@@ -80,8 +126,7 @@ static int append_layer_norm(struct onnx_import *import)
 
     if (axis < 0)
         return import->error.code;
-    if (onnx_output_is_read(import, 1) || onnx_output_is_read(import, 2) ||
-        (rms && bias.kind != ONNX_ABSENT))
+    if (onnx_more_is_read(import) || (rms && bias.kind != ONNX_ABSENT))
         return onnx_missing(import, "with more than one result");
     name = onnx_weight_layer(import, &scale);
     if (!axes_join(import, &x, axis, &scale, &bias))
@@ -116,6 +161,8 @@ static int group_norm(struct onnx_import *import, struct onnx_value *x, int64_t 
     if (groups < 1 || groups > x->extent[1] || x->extent[1] % groups)
         return onnx_fail(import, "%lld groups of %lld channels", (long long)groups,
                          (long long)x->extent[1]);
+    if (x->rank == 2 && x->extent[0] != ONNX_BATCH)
+        return onnx_missing(import, "of rows of which each sample has several"), -ENOTSUP;
     tensor = x->rank == 2 ? onnx_rows(import, x) : onnx_images_of(import, x, &axes);
     if (tensor < 0)
         return tensor;

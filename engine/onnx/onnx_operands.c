@@ -331,6 +331,11 @@ int onnx_subtract(struct onnx_import *import, const struct onnx_value *a,
     return combine_any(import, a, b, BROADCAST_SUBTRACT, BROADCAST_SUBTRACT_REVERSE);
 }
 
+static bool is_symbols(const struct onnx_value *value)
+{
+    return value->kind == ONNX_TENSOR && (value->type == ONNX_INT64 || value->type == ONNX_INT32);
+}
+
 static int append_binary(struct onnx_import *import)
 {
     const struct onnx_value *a = onnx_input(import, 0), *b = onnx_input(import, 1);
@@ -345,6 +350,9 @@ static int append_binary(struct onnx_import *import)
         }
     if (import->node->input_count != 2)
         return onnx_fail(import, "it has not two operands");
+    if (is_symbols(a) || is_symbols(b))
+        return onnx_missing(import, "of the samples' symbols, which only embeddings read: data can "
+                                    "have them as the table counts its rows");
     if (first && b->kind == ONNX_TENSOR)
         return combine_any(import, a, b, kind, reverse);
     if (onnx_is_uniform(first ? b : a, &number) && (first ? b : a)->rank <= (first ? a : b)->rank &&

@@ -34,10 +34,27 @@ static int bind_gates(struct onnx_import *import, const struct onnx_value *value
     return import->error.code;
 }
 
-/* Whether an input is left out, or 0 everywhere. */
+/* Whether an initial state is left out, or 0 everywhere. */
 static bool is_zero(const struct onnx_value *value)
 {
     return value->kind == ONNX_ABSENT || onnx_is_zero(value);
+}
+
+/* Whether the hidden width of the weights is that of the node and of its initial states. It is not
+ * in what torch.onnx makes of nn.LSTM with proj_size: the projections are missing there. */
+static bool has_width(struct onnx_import *import, int64_t hidden)
+{
+    int64_t wanted = onnx_attribute_int(import, "hidden_size", hidden);
+
+    for (int i = 5; i <= 6 && wanted == hidden; i++)
+        if (onnx_input(import, i)->kind == ONNX_CONSTANT && onnx_input(import, i)->rank == 3)
+            wanted = onnx_input(import, i)->extent[2];
+    if (wanted == hidden)
+        return true;
+    onnx_fail(import, "its weights have a state of %lld numbers, not %lld%s", (long long)hidden,
+              (long long)wanted,
+              wanted > hidden ? "; if it is nn.LSTM with proj_size, that cannot be exported" : "");
+    return false;
 }
 
 /* Whether the weights have as many directions as the node says. */
@@ -102,6 +119,8 @@ static bool is_known(struct onnx_import *import, bool lstm)
         weights->extent[0] != state->extent[0] ||
         !bias_fits(bias, weights->extent[0], gates * hidden))
         return onnx_fail(import, "the shapes of its weights do not fit each other"), false;
+    if (!has_width(import, hidden))
+        return false;
     if (!is_zero(onnx_input(import, 5)) || (lstm && !is_zero(onnx_input(import, 6))) ||
         onnx_has_input(import, 4) || (lstm && onnx_has_input(import, 7)))
         return onnx_missing(import, "with lengths, peepholes, or a state that is not 0"), false;
@@ -198,7 +217,7 @@ static int append_recurrent(struct onnx_import *import)
     if (x.extent[0] != ONNX_BATCH)
         return onnx_missing(import, "whose batch is not the samples'");
     x.tensor = onnx_shaped(import, &x, 2, x.extent + 1);
-    for (int i = 0; i < directions && x.tensor >= 0; i++) {
+    for (int i = 0; i < directions && x.tensor >= 0 && !import->error.code; i++) {
         bool reverse = back || i == 1;
 
         y[i] = append_direction(import, x.tensor, lstm, i, reverse);
@@ -343,6 +362,8 @@ static bool rnn_is_known(struct onnx_import *import, enum activation_kind *kind)
         weight->extent[0] != state->extent[0] || state->extent[2] < 1 ||
         state->extent[2] > HIDDEN_MAX || !bias_fits(bias, weight->extent[0], state->extent[1]))
         return onnx_fail(import, "the shapes of its weights do not fit each other"), false;
+    if (!has_width(import, state->extent[2]))
+        return false;
     if (!is_zero(onnx_input(import, 5)) || onnx_has_input(import, 4))
         return onnx_missing(import, "with lengths, or a state that is not 0"), false;
     if (!rnn_activation(import, kind) || onnx_attribute(import->node, "clip"))

@@ -43,7 +43,7 @@ static int new_shape(struct onnx_import *import, const struct onnx_value *value,
     if (inferred >= 0 && product > 0 && elements % product == 0)
         product *= extent[inferred] = elements / product;
     if (product != elements || elements == INT64_MAX || !onnx_shape_fits(rank, extent))
-        return onnx_fail_shapes(import, "the new shape does not have as many numbers as the input");
+        return onnx_fail(import, "the new shape does not have as many numbers as the input");
     return rank;
 }
 
@@ -98,8 +98,8 @@ static int squeezed(struct onnx_import *import, const struct onnx_value *value, 
         bool drops = all ? value->extent[r] == 1 : axes >> r & 1;
 
         if (drops && value->extent[r] != 1)
-            return onnx_fail_shapes(import, "axis %d has an extent of %s and cannot be dropped", r,
-                                    onnx_extent_text(value->extent[r]).text);
+            return onnx_fail(import, "axis %d has an extent of %s and cannot be dropped", r,
+                             onnx_extent_text(value->extent[r]).text);
         if (!drops)
             extent[rank++] = value->extent[r];
     }

@@ -277,6 +277,10 @@ int32_t onnx_image(struct onnx_import *import, struct onnx_value *value)
     int pixels = value->atoms.first[2], channels = value->atoms.first[1], cut;
     int32_t tensor;
 
+    if (value->rank == 4 && extent[0] > ONNX_BATCH)
+        return onnx_missing(import, "of images or signals of which each sample has several, as "
+                                    "frames that become samples"),
+               -ENOTSUP;
     if (value->rank != 4 || extent[0] != ONNX_BATCH)
         return onnx_missing(import, "of other than images [batch, channels, height, width]"),
                -ENOTSUP;

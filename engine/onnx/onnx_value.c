@@ -40,43 +40,18 @@ void onnx_blocks_release(struct onnx_import *import)
     }
 }
 
-static int fail(struct onnx_import *import, const char *hint, const char *format, va_list arguments)
+int onnx_fail(struct onnx_import *import, const char *format, ...)
 {
-    char sentence[ERROR_TEXT_MAX - 384];
+    char sentence[ERROR_TEXT_MAX - 256];
+    va_list arguments;
 
     if (import->error.code)
         return import->error.code;
+    va_start(arguments, format);
     vsnprintf(sentence, sizeof sentence, format, arguments);
-    return error_set(&import->error, -EINVAL, "node %s (%s) of the model: %s%s", import->node->name,
-                     import->node->proto->op_type, sentence, hint);
-}
-
-int onnx_fail(struct onnx_import *import, const char *format, ...)
-{
-    va_list arguments;
-    int code;
-
-    va_start(arguments, format);
-    code = fail(import, "", format, arguments);
     va_end(arguments);
-    return code;
-}
-
-int onnx_fail_shapes(struct onnx_import *import, const char *format, ...)
-{
-    char hint[128] = "";
-    va_list arguments;
-    int code;
-
-    if (import->model->fixed_batch)
-        snprintf(hint, sizeof hint,
-                 "; the file has a fixed batch of %lld, which may be why: export it with an open "
-                 "one",
-                 (long long)import->model->fixed_batch);
-    va_start(arguments, format);
-    code = fail(import, hint, format, arguments);
-    va_end(arguments);
-    return code;
+    return error_set(&import->error, -EINVAL, "node %s (%s) of the model: %s", import->node->name,
+                     import->node->proto->op_type, sentence);
 }
 
 struct onnx_extent_text onnx_extent_text(int64_t extent)
@@ -144,6 +119,14 @@ bool onnx_output_is_read(const struct onnx_import *import, int index)
     int32_t output = onnx_node_output(import->node, index);
 
     return output >= 0 && import->model->readers[output] > 0;
+}
+
+bool onnx_more_is_read(const struct onnx_import *import)
+{
+    for (int i = 1; i < import->node->output_count; i++)
+        if (onnx_output_is_read(import, i))
+            return true;
+    return false;
 }
 
 /* The types of the ONNX standard. Files that proto3 wrote leave out numbers that are 0. */

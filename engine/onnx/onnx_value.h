@@ -106,9 +106,6 @@ void onnx_blocks_release(struct onnx_import *import);
 /* Keeps the error "node <name> (<operator>): <sentence>"; returns -EINVAL. */
 int onnx_fail(struct onnx_import *import, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/* The same of shapes that disagree, perhaps because the file has a fixed batch. */
-int onnx_fail_shapes(struct onnx_import *import, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
 /* An extent for a sentence: a number, or the batch. */
 struct onnx_extent_text {
     char text[48];
@@ -126,6 +123,8 @@ struct onnx_value *onnx_output(struct onnx_import *import, int index);
 bool onnx_has_input(const struct onnx_import *import, int index);
 /* Whether a node, or who runs the model, reads the numbers of an output. */
 bool onnx_output_is_read(const struct onnx_import *import, int index);
+/* Whether one of the outputs behind the first is read, such as the mask of a Dropout. */
+bool onnx_more_is_read(const struct onnx_import *import);
 int64_t onnx_attribute_int(const struct onnx_import *import, const char *name, int64_t fallback);
 float onnx_attribute_float(const struct onnx_import *import, const char *name, float fallback);
 const char *onnx_attribute_text(const struct onnx_import *import, const char *name,

@@ -145,6 +145,56 @@ def keep_names_apart(graph: Any) -> None:
             taken.add(value.name)
 
 
+def length(value: Any) -> Any:
+    """len(), which of a tensor would give the samples of the example instead of those of any batch."""
+    import torch
+
+    return value.shape[0] if isinstance(value, torch.Tensor) and value.dim() else len(value)
+
+
+@contextlib.contextmanager
+def lengths_open(module: Any) -> Iterator[None]:
+    """Gives the files of the module's classes that len()."""
+    spaces = {id(space): space for space in (vars(sys.modules[type(part).__module__]) for part in module.modules()
+                                             if type(part).__module__.partition(".")[0] != "torch")
+              if "len" not in space}
+    for space in spaces.values():
+        space["len"] = length
+    try:
+        yield
+    finally:
+        for space in spaces.values():
+            del space["len"]
+
+
+@contextlib.contextmanager
+def norms_moving(module: Any) -> Iterator[None]:
+    """Batch norms with the mean of all batches (momentum=None), which ONNX lacks, move as PyTorch's others do."""
+    import torch
+
+    norms = [part for part in module.modules()
+             if isinstance(part, torch.nn.modules.batchnorm._BatchNorm) and part.momentum is None]
+    for norm in norms:
+        norm.momentum = 0.1
+    try:
+        yield
+    finally:
+        for norm in norms:
+            norm.momentum = None
+
+
+def batches_open(module: Any, count: int) -> tuple[Any, ...]:
+    """What tells torch.export that the first extents of the inputs are the batch; those that forward(*inputs) collects are one."""
+    import torch
+
+    shapes: list[Any] = [{0: torch.export.Dim("batch")} for _ in range(count)]
+    parameters = inspect.signature(module.forward).parameters.values()
+    named = sum(parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD) for parameter in parameters)
+    if count > named and any(parameter.kind == parameter.VAR_POSITIONAL for parameter in parameters):
+        shapes[named:] = [tuple(shapes[named:])]
+    return tuple(shapes)
+
+
 @contextlib.contextmanager
 def traceable(module: Any) -> Iterator[None]:
     """`module` as it is exported: in evaluation, with pools that torch.onnx writes in few nodes, while PyTorch prints no warnings."""
@@ -155,7 +205,7 @@ def traceable(module: Any) -> Iterator[None]:
     logged = logging.root.manager.disable
     module.eval()
     logging.disable(logging.CRITICAL)
-    with warnings.catch_warnings(), \
+    with warnings.catch_warnings(), lengths_open(module), norms_moving(module), \
             mock.patch.object(functions, "adaptive_avg_pool1d", average_pool(functions.adaptive_avg_pool1d, 1)), \
             mock.patch.object(functions, "adaptive_avg_pool2d", average_pool(functions.adaptive_avg_pool2d, 2)), \
             mock.patch.object(functions, "embedding_bag", embedding_bag(functions.embedding_bag)), \
@@ -203,7 +253,7 @@ def export(module: Any, batch: Any, path: str, opset: int | None = None) -> None
         with traceable(module):
             # no optimisation: it would fold batch norm into convolutions, and transposed weights lose their names
             program = torch.onnx.export(module, batches, dynamo=True, optimize=False, verbose=False, opset_version=opset,
-                                        dynamic_shapes=tuple({0: torch.export.Dim("batch")} for _ in batches))
+                                        dynamic_shapes=batches_open(module, len(batches)))
     except Exception as error:  # pylint: disable=broad-except  # torch.onnx has an error for each of its stages, and others'
         raise ExportError(f"PyTorch cannot export the module{f' with opset {opset}' if opset else ''}: {reason(error)}") from error
     if program is None:
@@ -214,6 +264,9 @@ def export(module: Any, batch: Any, path: str, opset: int | None = None) -> None
     for node in program.model.graph:  # where in the source each node comes from: paths of this machine
         node.metadata_props.clear()
     keep_names_apart(program.model.graph)
+    if any(given.shape and isinstance(given.shape[0], int) for given in program.model.graph.inputs):
+        print(f"traind.export: the module takes the number of samples for a constant, as int(x.shape[0]) does: {path} has a fixed "
+              "batch, and not all operators train with another one; x.shape[0] leaves it open", file=sys.stderr)
     program.model.metadata_props["traind.parameters"] = "\n".join(
         name for name, parameter in parameters.items() if parameter.requires_grad)
     try:

@@ -37,7 +37,8 @@ struct made_model {
 
 /* ---- making a model ---- */
 
-/* Its input x has samples of this shape, its output is y. */
+/* Its input x has samples of this shape, its output is y. They are numbers; made->tensor_type may
+ * say MADE_INT64 for symbols before made_refuse(). */
 void made_begin(struct made_model *made, int rank, const int64_t *extent);
 void made_floats(struct made_model *made, const char *name, int rank, const int64_t *extent,
                  const float *numbers, size_t count);

@@ -1,6 +1,4 @@
 /* test_onnx_nodes.c: models of a few nodes, whose results a formula tells. */
-#include "engine/graph/forward.h"
-#include "engine/models/models.h"
 #include "tests/support/made_model.h"
 #include "tests/support/temporary_folder.h"
 
@@ -143,44 +141,6 @@ static void casts_wrap(void **state)
         made_compute(&made, samples, y);
         for (int i = 0; i < MADE_BATCH * 8; i++)
             made_expect_near(y[i], casts[k].expected * (double)samples[i], 1e-6);
-    }
-}
-
-/* ---- probabilities ---- */
-
-/* A softmax at the end is the loss's, and the predictions'. */
-static void a_last_softmax_is_left_to_the_loss(void **state)
-{
-    static const struct {
-        const char *end;
-        enum model_loss loss;
-        enum graph_op last;
-    } cases[] = {{"Softmax", LOSS_CROSS_ENTROPY, OP_LEAKY_RELU},
-                 {"Softmax", LOSS_MSE, OP_SOFTMAX},
-                 {"Sigmoid", LOSS_BINARY, OP_LEAKY_RELU},
-                 {"Sigmoid", LOSS_MSE, OP_ACTIVATION}};
-
-    (void)state;
-    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
-        struct model_config config = {.kind = MODEL_ONNX};
-        struct model_data data = {
-            .rank = 1, .sample_shape = {8}, .outputs = 8, .loss = cases[k].loss, .no_loss = true};
-        struct error error = {0};
-        struct graph graph;
-        struct made_model made;
-
-        made_begin(&made, 1, &eight);
-        made_node(&made, "LeakyRelu", "l", "x", NULL);
-        made_node(&made, cases[k].end, "y", "l", NULL);
-        made_write(&made);
-        assert_int_equal(onnx_open(NULL, temporary_path("model.onnx"), &config.onnx, &error), 0);
-        graph_init(&graph, MADE_BATCH, false);
-        if (model_build(&config, &data, &graph, &error) || graph_finish(&graph, &error))
-            fail_msg("%s", error.text);
-        assert_int_equal(graph.nodes[graph.node_count - 1].op, cases[k].last);
-        assert_int_equal(graph.output, graph.nodes[graph.node_count - 1].output[0]);
-        graph_release(&graph);
-        onnx_close(config.onnx);
     }
 }
 
@@ -402,60 +362,6 @@ static void masks_side_by_side_stay_masks(void **state)
         assert_true(y[i] == (samples[i / 16 * 8 + i % 8] <= 0));
 }
 
-/* The same of several outputs, each of which has a loss. */
-static void softmaxes_of_several_outputs_are_left_to_the_losses(void **state)
-{
-    static const struct loss_head heads[] = {
-        {.classes = 8, .labels = 1, .weight = 1},
-        {.classes = 8, .labels = 1, .weight = 1, .binary = true},
-        {.classes = 8, .labels = 1, .weight = 1}};
-    static const char *const ends[] = {"Softmax", "Sigmoid", "Sigmoid"}, *const names[] = {"y", "a",
-                                                                                           "b"};
-    static const enum graph_op reads[] = {OP_LEAKY_RELU, OP_LEAKY_RELU, OP_ACTIVATION};
-    struct model_config config = {.kind = MODEL_ONNX};
-    struct model_data data = {.rank = 1,
-                              .sample_shape = {8},
-                              .outputs = 24,
-                              .loss = LOSS_HEADS,
-                              .heads = heads,
-                              .head_count = 3,
-                              .no_loss = true};
-    Onnx__ValueInfo more[2], *outputs[3];
-    struct error error = {0};
-    const struct graph_node *last;
-    struct made_model made;
-    struct graph graph;
-
-    (void)state;
-    made_begin(&made, 1, &eight);
-    outputs[0] = made.output[0];
-    for (int i = 0; i < 3; i++) {
-        char *scores[] = {(char *)"l", (char *)"m", (char *)"n"};
-
-        made_node(&made, "LeakyRelu", scores[i], "x", NULL);
-        made_node(&made, ends[i], names[i], scores[i], NULL);
-        if (i == 0)
-            continue;
-        onnx__value_info__init(&more[i - 1]);
-        more[i - 1].name = (char *)names[i];
-        outputs[i] = &more[i - 1];
-    }
-    made.graph.n_output = 3;
-    made.graph.output = outputs;
-    made_write(&made);
-    assert_int_equal(onnx_open(NULL, temporary_path("model.onnx"), &config.onnx, &error), 0);
-    graph_init(&graph, MADE_BATCH, false);
-    if (model_build(&config, &data, &graph, &error) || graph_finish(&graph, &error))
-        fail_msg("%s", error.text);
-    last = &graph.nodes[graph.node_count - 1];
-    assert_int_equal(last->op, OP_CONCATENATE);
-    assert_int_equal(graph.output, last->output[0]);
-    for (int i = 0; i < 3; i++)
-        assert_int_equal(graph.nodes[graph.tensors[last->input[i]].producer].op, reads[i]);
-    graph_release(&graph);
-    onnx_close(config.onnx);
-}
-
 /* A number far below a small one rounds it no more than one far above. */
 static void extremes_round_no_small_constant(void **state)
 {
@@ -475,6 +381,139 @@ static void extremes_round_no_small_constant(void **state)
     }
 }
 
+/* Rows that steps became have their channels last, however many steps there are. */
+static void batch_norm_of_rows_has_their_channels(void **state)
+{
+    static const int64_t steps[2] = {2, 2}, rows[] = {-1, 2}, there[] = {2, -1, 2},
+                         back[] = {-1, 2, 2}, turn[] = {1, 0, 2}, two = 2, three = 3;
+    static const float weight[] = {2, 3}, bias[] = {0.5f, -1}, mean[] = {1, -2},
+                       variance[] = {4, 9};
+    float y[MADE_BATCH * MADE_SAMPLE_MAX];
+
+    (void)state;
+    for (int turned = 0; turned < 2; turned++) { /* the steps come before the samples */
+        struct made_model made;
+
+        made_begin(&made, 2, steps);
+        made_integers(&made, "rows", rows, &two);
+        made_integers(&made, "back", turned ? there : back, &three);
+        made_floats(&made, "w", 1, &two, weight, 2);
+        made_floats(&made, "b", 1, &two, bias, 2);
+        made_floats(&made, "m", 1, &two, mean, 2);
+        made_floats(&made, "v", 1, &two, variance, 2);
+        if (turned)
+            made_ints(&made, made_node(&made, "Transpose", "t", "x", NULL), "perm", turn, 3);
+        made_node(&made, "Reshape", "r", turned ? "t" : "x", "rows", NULL);
+        made_node(&made, "BatchNormalization", "n", "r", "w", "b", "m", "v", NULL);
+        made_node(&made, "Reshape", turned ? "s" : "y", "n", "back", NULL);
+        if (turned)
+            made_ints(&made, made_node(&made, "Transpose", "y", "s", NULL), "perm", turn, 3);
+        assert_int_equal(made_compute(&made, samples, y), MADE_BATCH * 4);
+        for (int i = 0; i < MADE_BATCH * 4; i++) {
+            double difference = (double)samples[i] - (double)mean[i % 2];
+
+            made_expect_near(y[i],
+                             (double)weight[i % 2] * difference / sqrt((double)variance[i % 2]) +
+                                 (double)bias[i % 2],
+                             1e-5);
+        }
+    }
+}
+
+/* A number of each sample, as behind squeeze(-1), is an output of one column. */
+static void single_numbers_are_a_column(void **state)
+{
+    static const int64_t axis = 1, one = 1;
+    float y[MADE_BATCH * MADE_SAMPLE_MAX];
+    struct made_model made;
+    int node;
+
+    (void)state;
+    made_begin(&made, 1, &eight);
+    made_integers(&made, "axis", &axis, &one);
+    node = made_node(&made, "ReduceSum", "y", "x", "axis", NULL);
+    made_int(&made, node, "keepdims", 0);
+    assert_int_equal(made_compute(&made, samples, y), MADE_BATCH);
+    for (int i = 0; i < MADE_BATCH; i++) {
+        double sum = 0;
+
+        for (int k = 0; k < 8; k++)
+            sum += (double)samples[i * 8 + k];
+        made_expect_near(y[i], sum, 1e-6);
+    }
+}
+
+/* Nodes as exporters of other frameworks, or old ones, write them. */
+static void nodes_of_other_exporters_are_known(void **state)
+{
+    static const char *const types[] = {"HardSigmoid", "Sum", "Dropout"};
+    static const float number = 0.25f;
+    float y[MADE_BATCH * MADE_SAMPLE_MAX];
+
+    (void)state;
+    for (int k = 0; k < 3; k++) {
+        struct made_model made;
+        int node;
+
+        made_begin(&made, 1, &eight);
+        made_float(&made, "number", &number);
+        made_node(&made, "Neg", "n", "x", NULL);
+        node = k == 1 ? made_node(&made, "Sum", "y", "number", "x", "n", "x", NULL)
+                      : made_node(&made, types[k], "y", "x", NULL);
+        if (k == 0) {
+            made_attribute(&made, node, "alpha")->f = 0.5f;
+            made.attribute[node][0].has_f = true;
+        }
+        if (k == 2) { /* its mask, which nobody reads */
+            made.node[node].output[1] = (char *)"mask";
+            made.node[node].n_output = 2;
+        }
+        assert_int_equal(made_compute(&made, samples, y), MADE_BATCH * 8);
+        for (int i = 0; i < MADE_BATCH * 8; i++)
+            made_expect_near(y[i],
+                             k == 0   ? fmin(fmax(0.5 * (double)samples[i] + 0.5, 0), 1)
+                             : k == 1 ? (double)samples[i] + 0.25
+                                      : (double)samples[i],
+                             1e-6);
+    }
+}
+
+/* Biases that a node leaves out are 0, and functions the usual ones. */
+static void recurrent_layers_need_no_biases(void **state)
+{
+    static const int64_t steps[2] = {4, 1}, w[] = {1, 4, 1}, r[] = {1, 4, 1}, b[] = {1, 8};
+    static const float input[] = {0.5f, -1, 0.3f, 2}, hidden[] = {1, 0.2f, -0.4f, 0.7f}, zeros[8];
+    static const float x[MADE_BATCH * 4] = {1, -2, 0.5f, 3, -1, 0.1f, 2, -0.7f};
+    ProtobufCBinaryData usual[] = {{.len = 7, .data = (uint8_t *)"Sigmoid"},
+                                   {.len = 4, .data = (uint8_t *)"Tanh"},
+                                   {.len = 4, .data = (uint8_t *)"tanh"}};
+    float y[2][MADE_BATCH * MADE_SAMPLE_MAX];
+
+    (void)state;
+    for (int biased = 0; biased < 2; biased++) {
+        struct made_model made;
+        int node;
+
+        made_begin(&made, 2, steps);
+        made_floats(&made, "w", 3, w, input, 4);
+        made_floats(&made, "r", 3, r, hidden, 4);
+        if (biased)
+            made_floats(&made, "b", 2, b, zeros, 8);
+        node = made_node(&made, "LSTM", "y", "x", "w", "r", biased ? "b" : NULL, NULL);
+        made_int(&made, node, "layout", 1);
+        if (biased) {
+            Onnx__Attribute *activations = made_attribute(&made, node, "activations");
+
+            activations->n_strings = 3;
+            activations->strings = usual;
+        }
+        assert_int_equal(made_compute(&made, x, y[biased]), MADE_BATCH * 4);
+    }
+    for (int i = 0; i < MADE_BATCH * 4; i++)
+        made_expect_near(y[0][i], y[1][i], 1e-6);
+    assert_true(fabsf(y[0][3]) > 1e-2f);
+}
+
 int main(int argument_count, char **arguments)
 {
     const struct CMUnitTest tests[] = {
@@ -484,7 +523,6 @@ int main(int argument_count, char **arguments)
         cmocka_unit_test(same_padding_needs_no_kernel_shape),
         cmocka_unit_test(constants_are_computed),
         cmocka_unit_test(casts_wrap),
-        cmocka_unit_test(a_last_softmax_is_left_to_the_loss),
         cmocka_unit_test(reductions_of_no_axes_are_no_operation),
         cmocka_unit_test(factors_of_images_are_float32),
         cmocka_unit_test(convolutions_of_one_tap_read_samples),
@@ -495,8 +533,11 @@ int main(int argument_count, char **arguments)
         cmocka_unit_test(numbers_far_apart_are_chosen_exactly),
         cmocka_unit_test(signals_are_resized_by_half_pixels),
         cmocka_unit_test(masks_side_by_side_stay_masks),
-        cmocka_unit_test(softmaxes_of_several_outputs_are_left_to_the_losses),
         cmocka_unit_test(extremes_round_no_small_constant),
+        cmocka_unit_test(batch_norm_of_rows_has_their_channels),
+        cmocka_unit_test(single_numbers_are_a_column),
+        cmocka_unit_test(nodes_of_other_exporters_are_known),
+        cmocka_unit_test(recurrent_layers_need_no_biases),
     };
 
     if (argument_count > 1)

@@ -324,6 +324,77 @@ static void recurrent_layers_have_the_directions_of_their_weights(void **state)
     }
 }
 
+/* What the batch has made of a node tells its file's. */
+static void refusals_of_a_fixed_batch_say_so(void **state)
+{
+    static const int64_t two = 2, shape[] = {3, 2};
+    static const float numbers[6];
+
+    (void)state;
+    for (int open = 0; open < 2; open++) {
+        struct made_model made;
+
+        made_begin(&made, 1, &two);
+        if (!open) {
+            made.dimension[0].has_dim_value = true;
+            made.dimension[0].dim_value = 3;
+        }
+        made_floats(&made, "w", 2, shape, numbers, 6);
+        made_int(&made, made_node(&made, "Concat", "y", "x", "w", NULL), "axis", 1);
+        made_refuse(&made,
+                    open ? "along the batch" : "along the batch; the file has a fixed batch of 3");
+
+        /* the number of samples is no count of repeats either */
+        made_begin(&made, 1, &two);
+        made_floats(&made, "w", 2, shape, numbers, 6);
+        made_node(&made, "Shape", "s", "x", NULL);
+        made_node(&made, open ? "Tile" : "Expand", "y", "w", "s", NULL);
+        made_refuse(&made, open ? "repeats 3 numbers along the batch"
+                                : "an extent of 3 cannot be expanded to the batch");
+    }
+}
+
+/* Rows of several tables in one are told by sums of symbols, which only data can have. */
+static void symbols_are_no_summands(void **state)
+{
+    static const int64_t two = 2, offsets[] = {0, 3}, table[] = {6, 2};
+    static const float numbers[12];
+    struct made_model made;
+
+    (void)state;
+    made_begin(&made, 1, &two);
+    made.tensor_type.elem_type = MADE_INT64;
+    made_integers(&made, "offsets", offsets, &two);
+    made_floats(&made, "w", 2, table, numbers, 12);
+    made_node(&made, "Add", "a", "x", "offsets", NULL);
+    made_node(&made, "Gather", "y", "w", "a", NULL);
+    made_refuse(&made, "node a): of the samples' symbols, which only embeddings read");
+}
+
+/* torch.onnx leaves the projections of nn.LSTM away, and its initial cells tell. */
+static void recurrent_layers_have_the_width_of_their_states(void **state)
+{
+    static const int64_t shape[] = {3, 1}, w[] = {1, 4, 1}, r[] = {1, 4, 1}, c[] = {1, 1, 2};
+    static const float numbers[4] = {1, 1, 1, 1}, zeros[2];
+    struct made_model made;
+
+    (void)state;
+    for (int given = 0; given < 2; given++) {
+        int node;
+
+        made_begin(&made, 2, shape);
+        made_floats(&made, "w", 3, w, numbers, 4);
+        made_floats(&made, "r", 3, r, numbers, 4);
+        made_floats(&made, "c", 3, c, zeros, 2);
+        node = given ? made_node(&made, "LSTM", "y", "x", "w", "r", "", "", "", "c", NULL)
+                     : made_node(&made, "LSTM", "y", "x", "w", "r", NULL);
+        made_int(&made, node, "layout", 1);
+        if (!given)
+            made_int(&made, node, "hidden_size", 2);
+        made_refuse(&made, "a state of 1 numbers, not 2");
+    }
+}
+
 /* What no node has given is no input that was left out. */
 static void a_product_of_a_single_number_is_refused(void **state)
 {
@@ -581,6 +652,9 @@ int main(int argument_count, char **arguments)
         cmocka_unit_test(a_bias_of_samples_is_refused),
         cmocka_unit_test(a_bias_of_rows_is_refused),
         cmocka_unit_test(recurrent_layers_have_the_directions_of_their_weights),
+        cmocka_unit_test(refusals_of_a_fixed_batch_say_so),
+        cmocka_unit_test(symbols_are_no_summands),
+        cmocka_unit_test(recurrent_layers_have_the_width_of_their_states),
         cmocka_unit_test(a_product_of_a_single_number_is_refused),
         cmocka_unit_test(outputs_that_no_node_gives_are_missing),
         cmocka_unit_test(operators_of_other_domains_are_others),
