@@ -414,20 +414,27 @@ static int extreme_of(struct onnx_import *import, struct onnx_value a, struct on
                        smaller ? BROADCAST_SUBTRACT_REVERSE : BROADCAST_ADD);
 }
 
-/* Sums, means and extremes of all inputs, number by number. */
+/* Sums, means and extremes of all inputs, number by number: from the first one of samples on, so that
+ * constants meet samples alone. */
 static int append_all(struct onnx_import *import)
 {
     const char *name = import->node->proto->op_type;
     bool mean = strcmp(name, "Mean") == 0, sum = mean || strcmp(name, "Sum") == 0;
-    struct onnx_value result = *onnx_input(import, 0);
+    struct onnx_value result;
+    int first = 0;
 
-    for (int i = 1; i < import->node->input_count; i++) {
+    while (first < import->node->input_count - 1 && onnx_input(import, first)->kind != ONNX_TENSOR)
+        first++;
+    result = *onnx_input(import, first);
+    for (int i = 0; i < import->node->input_count; i++) {
         const struct onnx_value *next = onnx_input(import, i);
         int code;
 
+        if (i == first)
+            continue;
         if (!onnx_type_is_float(next->type) || !onnx_type_is_float(result.type) ||
-            (result.kind != ONNX_TENSOR && next->kind != ONNX_TENSOR))
-            return onnx_missing(import, "of whole numbers, or of two constants and samples");
+            result.kind != ONNX_TENSOR)
+            return onnx_missing(import, "of whole numbers, or of constants alone");
         code = sum ? combine_any(import, &result, next, BROADCAST_ADD, BROADCAST_ADD)
                    : extreme_of(import, result, *next, strcmp(name, "Min") == 0);
         if (code || onnx_output(import, 0)->kind != ONNX_TENSOR)
