@@ -414,7 +414,7 @@ static int extreme_of(struct onnx_import *import, struct onnx_value a, struct on
                        smaller ? BROADCAST_SUBTRACT_REVERSE : BROADCAST_ADD);
 }
 
-/* Sums, means and extremes of all inputs, number by number: from the first one of samples on, so that
+/* Sums, means and extremes of all inputs, number by number. An input of samples comes first, so that
  * constants meet samples alone. */
 static int append_all(struct onnx_import *import)
 {
