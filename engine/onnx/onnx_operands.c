@@ -414,8 +414,8 @@ static int extreme_of(struct onnx_import *import, struct onnx_value a, struct on
                        smaller ? BROADCAST_SUBTRACT_REVERSE : BROADCAST_ADD);
 }
 
-/* Sums, means and extremes of all inputs, number by number. An input of samples comes first, so that
- * constants meet samples alone. */
+/* Sums, means and extremes of all inputs, number by number. An input of samples comes first, so
+ * that constants meet samples alone. */
 static int append_all(struct onnx_import *import)
 {
     const char *name = import->node->proto->op_type;
