@@ -8,7 +8,7 @@
 #define CONSTANT_TYPES 8
 #define TYPES_BFLOAT16 0x80000000u
 
-/* matrix_tiles.glsl: extents of cooperative matrices, and the waves along each axis of a tile */
+/* matrix_tiles.glsl: the extents of a cooperative matrix, and how many waves a tile has */
 #define CONSTANT_MATRIX_M 9
 #define CONSTANT_MATRIX_N 10
 #define CONSTANT_MATRIX_K 11

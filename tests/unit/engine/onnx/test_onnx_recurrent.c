@@ -125,10 +125,57 @@ static void biases_of_recurrent_layers_may_be_left_out(void **state)
     }
 }
 
+static void recurrent_layers_have_the_directions_of_their_weights(void **state)
+{
+    static const int64_t shape[] = {3, 1}, w[] = {0, 2, 1}, r[] = {0, 2, 2}, b[] = {0, 4};
+    static const int64_t w1[] = {1, 2, 1}, r1[] = {1, 2, 2}, b1[] = {1, 4};
+    static const float numbers[4] = {1, 1, 1, 1};
+    struct made_model made;
+    int node;
+
+    (void)state;
+    for (int given = 0; given < 2; given++) {
+        made_begin(&made, 2, shape);
+        made_floats(&made, "w", 3, given ? w1 : w, numbers, given ? 2 : 0);
+        made_floats(&made, "r", 3, given ? r1 : r, numbers, given ? 4 : 0);
+        made_floats(&made, "b", 2, given ? b1 : b, numbers, given ? 4 : 0);
+        node = made_node(&made, "RNN", "y", "x", "w", "r", "b", NULL);
+        made_int(&made, node, "layout", 1);
+        made_text(&made, node, "direction", given ? "bidirectional" : "forward");
+        made_refuse(&made, given ? "have 1 directions, not 2" : "have 0 directions, not 1");
+    }
+}
+
+/* torch.onnx leaves the projections of nn.LSTM away, and its initial cells tell. */
+static void recurrent_layers_have_the_width_of_their_states(void **state)
+{
+    static const int64_t shape[] = {3, 1}, w[] = {1, 4, 1}, r[] = {1, 4, 1}, c[] = {1, 1, 2};
+    static const float numbers[4] = {1, 1, 1, 1}, zeros[2];
+    struct made_model made;
+
+    (void)state;
+    for (int given = 0; given < 2; given++) {
+        int node;
+
+        made_begin(&made, 2, shape);
+        made_floats(&made, "w", 3, w, numbers, 4);
+        made_floats(&made, "r", 3, r, numbers, 4);
+        made_floats(&made, "c", 3, c, zeros, 2);
+        node = given ? made_node(&made, "LSTM", "y", "x", "w", "r", "", "", "", "c", NULL)
+                     : made_node(&made, "LSTM", "y", "x", "w", "r", NULL);
+        made_int(&made, node, "layout", 1);
+        if (!given)
+            made_int(&made, node, "hidden_size", 2);
+        made_refuse(&made, "a state of 1 numbers, not 2");
+    }
+}
+
 int main(int argument_count, char **arguments)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(plain_recurrent_layers_are_computed),
+        cmocka_unit_test(recurrent_layers_have_the_directions_of_their_weights),
+        cmocka_unit_test(recurrent_layers_have_the_width_of_their_states),
         cmocka_unit_test(biases_of_recurrent_layers_may_be_left_out),
     };
 

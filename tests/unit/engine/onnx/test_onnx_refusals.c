@@ -303,27 +303,6 @@ static void a_bias_of_rows_is_refused(void **state)
     made_refuse(&made, "a bias for each row");
 }
 
-static void recurrent_layers_have_the_directions_of_their_weights(void **state)
-{
-    static const int64_t shape[] = {3, 1}, w[] = {0, 2, 1}, r[] = {0, 2, 2}, b[] = {0, 4};
-    static const int64_t w1[] = {1, 2, 1}, r1[] = {1, 2, 2}, b1[] = {1, 4};
-    static const float numbers[4] = {1, 1, 1, 1};
-    struct made_model made;
-    int node;
-
-    (void)state;
-    for (int given = 0; given < 2; given++) {
-        made_begin(&made, 2, shape);
-        made_floats(&made, "w", 3, given ? w1 : w, numbers, given ? 2 : 0);
-        made_floats(&made, "r", 3, given ? r1 : r, numbers, given ? 4 : 0);
-        made_floats(&made, "b", 2, given ? b1 : b, numbers, given ? 4 : 0);
-        node = made_node(&made, "RNN", "y", "x", "w", "r", "b", NULL);
-        made_int(&made, node, "layout", 1);
-        made_text(&made, node, "direction", given ? "bidirectional" : "forward");
-        made_refuse(&made, given ? "have 1 directions, not 2" : "have 0 directions, not 1");
-    }
-}
-
 /* What the batch has made of a node tells its file's. */
 static void refusals_of_a_fixed_batch_say_so(void **state)
 {
@@ -369,30 +348,6 @@ static void symbols_are_no_summands(void **state)
     made_node(&made, "Add", "a", "x", "offsets", NULL);
     made_node(&made, "Gather", "y", "w", "a", NULL);
     made_refuse(&made, "node a): of the samples' symbols, which only embeddings read");
-}
-
-/* torch.onnx leaves the projections of nn.LSTM away, and its initial cells tell. */
-static void recurrent_layers_have_the_width_of_their_states(void **state)
-{
-    static const int64_t shape[] = {3, 1}, w[] = {1, 4, 1}, r[] = {1, 4, 1}, c[] = {1, 1, 2};
-    static const float numbers[4] = {1, 1, 1, 1}, zeros[2];
-    struct made_model made;
-
-    (void)state;
-    for (int given = 0; given < 2; given++) {
-        int node;
-
-        made_begin(&made, 2, shape);
-        made_floats(&made, "w", 3, w, numbers, 4);
-        made_floats(&made, "r", 3, r, numbers, 4);
-        made_floats(&made, "c", 3, c, zeros, 2);
-        node = given ? made_node(&made, "LSTM", "y", "x", "w", "r", "", "", "", "c", NULL)
-                     : made_node(&made, "LSTM", "y", "x", "w", "r", NULL);
-        made_int(&made, node, "layout", 1);
-        if (!given)
-            made_int(&made, node, "hidden_size", 2);
-        made_refuse(&made, "a state of 1 numbers, not 2");
-    }
 }
 
 /* What no node has given is no input that was left out. */
@@ -651,10 +606,8 @@ int main(int argument_count, char **arguments)
         cmocka_unit_test(endless_constants_are_refused),
         cmocka_unit_test(a_bias_of_samples_is_refused),
         cmocka_unit_test(a_bias_of_rows_is_refused),
-        cmocka_unit_test(recurrent_layers_have_the_directions_of_their_weights),
         cmocka_unit_test(refusals_of_a_fixed_batch_say_so),
         cmocka_unit_test(symbols_are_no_summands),
-        cmocka_unit_test(recurrent_layers_have_the_width_of_their_states),
         cmocka_unit_test(a_product_of_a_single_number_is_refused),
         cmocka_unit_test(outputs_that_no_node_gives_are_missing),
         cmocka_unit_test(operators_of_other_domains_are_others),
