@@ -8,6 +8,8 @@
 
 enum {
     WAVES_MAX = 8, /* of a workgroup */
+    SHARED_BYTES_MIN =
+        32 << 10, /* for the pieces of the largest tiles, and a matrix of each wave */
     PROPERTIES_MAX = 64
 };
 
@@ -116,6 +118,7 @@ void matrices_find(struct backend_device *device)
     const char *wanted = getenv("TRAIND_VULKAN_MATRICES");
 
     if ((wanted && strcmp(wanted, "no") == 0) || !device->stores_halves ||
+        device->properties.limits.maxComputeSharedMemorySize < SHARED_BYTES_MIN ||
         !vulkan_device_has_extension(device, MATRICES_EXTENSION) ||
         !vulkan_device_has_extension(device, VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME))
         return;
