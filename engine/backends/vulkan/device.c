@@ -1,5 +1,6 @@
 /* device.c: a device that a driver for Vulkan offers: opened, described, closed. */
 #include "engine/backends/vulkan/matrices.h"
+#include "engine/backends/vulkan/times.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -256,6 +257,8 @@ int vulkan_device_open(const struct backend_device_config *config, struct backen
     if (r == 0)
         r = create_objects(opened, error);
     if (r == 0)
+        times_open(opened);
+    if (r == 0)
         r = pipeline_cache_open(opened, config->cache_folder, error);
     if (r == 0)
         r = open_choices(opened, config->cache_folder, error);
@@ -276,6 +279,7 @@ void vulkan_device_close(struct backend_device *device)
     library = &device->library;
     if (device->device && library->DestroyDevice && library->WaitSemaphores) {
         library->DeviceWaitIdle(device->device);
+        times_close(device);
         vulkan_memory_free(device, &device->staging);
         pipelines_free(device);
         pipeline_cache_close(device);

@@ -34,11 +34,14 @@
     FUNCTION(CmdFillBuffer)               \
     FUNCTION(CmdPipelineBarrier)          \
     FUNCTION(CmdPushConstants)            \
+    FUNCTION(CmdResetQueryPool)           \
+    FUNCTION(CmdWriteTimestamp)           \
     FUNCTION(CreateBuffer)                \
     FUNCTION(CreateCommandPool)           \
     FUNCTION(CreateComputePipelines)      \
     FUNCTION(CreatePipelineCache)         \
     FUNCTION(CreatePipelineLayout)        \
+    FUNCTION(CreateQueryPool)             \
     FUNCTION(CreateSemaphore)             \
     FUNCTION(CreateShaderModule)          \
     FUNCTION(DestroyBuffer)               \
@@ -47,6 +50,7 @@
     FUNCTION(DestroyPipeline)             \
     FUNCTION(DestroyPipelineCache)        \
     FUNCTION(DestroyPipelineLayout)       \
+    FUNCTION(DestroyQueryPool)            \
     FUNCTION(DestroySemaphore)            \
     FUNCTION(DestroyShaderModule)         \
     FUNCTION(DeviceWaitIdle)              \
@@ -57,6 +61,7 @@
     FUNCTION(GetBufferMemoryRequirements) \
     FUNCTION(GetDeviceQueue)              \
     FUNCTION(GetPipelineCacheData)        \
+    FUNCTION(GetQueryPoolResults)         \
     FUNCTION(MapMemory)                   \
     FUNCTION(MergePipelineCaches)         \
     FUNCTION(QueueSubmit)                 \

@@ -1,7 +1,7 @@
 /* record.c: records what operators launch. A barrier stands where a node reads or overwrites what
  * was written, or overwrites what was read, since the last barrier; the memory plan says where all
  * of that lies. */
-#include "engine/backends/vulkan/vulkan.h"
+#include "engine/backends/vulkan/times.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -85,6 +85,7 @@ int record_node(struct recorder *recorder, int32_t node, struct error *error)
     struct recorded_range ranges[NODE_RANGES_MAX];
     int count = node_ranges(recorder->program, node, ranges), r = 0;
 
+    recorder->node = node;
     recorder->node_first = recorder->range_count;
     for (int i = 0; i < count; i++)
         if (conflicts(recorder, &ranges[i])) {
@@ -157,6 +158,7 @@ int record_launch(struct recorder *recorder, const struct launch *launch, struct
     library->CmdPushConstants(recorder->commands, device->layout, VK_SHADER_STAGE_COMPUTE_BIT, 0,
                               (uint32_t)launch->push_bytes, push);
     library->CmdDispatch(recorder->commands, groups[0], groups[1], groups[2]);
+    times_add(recorder, launch->shader, groups);
     return 0;
 }
 

@@ -1,7 +1,7 @@
 /* run.c: runs programs. The work of each kind of step is recorded once for each slot, when it first
  * occurs; what changes from step to step is in the slot (exchange.c). The steps of a launch are
  * submitted together. */
-#include "engine/backends/vulkan/vulkan.h"
+#include "engine/backends/vulkan/times.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -61,12 +61,14 @@ static int record_step(struct backend_program *program, const struct vulkan_run_
     struct recorder recorder = {.program = program,
                                 .kind = *kind,
                                 .scalars = program_scalars(program),
-                                .results = exchange_results(program, slot)};
+                                .results = exchange_results(program, slot),
+                                .node = -1};
     int r = queue_begin(program->device, true, commands, error);
 
     if (r < 0)
         return r;
     recorder.commands = *commands;
+    times_begin(&recorder);
     r = record_arrivals(&recorder, slot, error);
     if (r == 0)
         r = record_nodes(&recorder, error);

@@ -111,7 +111,8 @@ struct backend_device {
     bool stores_halves;          /* shaders read and write numbers of 16 bits */
     struct {
         struct vulkan_matrices float16, bfloat16;
-    } matrices; /* matrices.h */
+    } matrices;                 /* matrices.h */
+    struct vulkan_times *times; /* owned; NULL: launches are not timed (times.h) */
 };
 
 struct backend_buffer {
@@ -175,6 +176,8 @@ struct recorder {
     struct recorded_range *ranges; /* owned */
     int range_count, range_capacity;
     int node_first; /* the first range of the present node */
+    int32_t node;   /* the present one; -1: there is none */
+    bool is_timed;  /* times.h */
     /* nothing in the arena counts yet, and what is recorded will not run */
     bool rehearses;
 };
