@@ -2,6 +2,8 @@
  * channels keep a GPU busy, too. */
 #include "engine/backends/vulkan/channels.h"
 
+#include "engine/backends/vulkan/sums.h"
+
 enum {
     ACROSS_MAX = 16,          /* channels of a workgroup whose pixels are few */
     ACROSS_PIXELS = 8,        /* as many pixels make a read of neighbours worthwhile */
@@ -52,9 +54,9 @@ int64_t channels_groups(const struct channels *channels)
 }
 
 /* Of each part the sums, and the products where there is an x. */
-static int record_sums(struct recorder *recorder, const struct channels *channels,
-                       struct products products, VkDeviceAddress sums, bool accumulate,
-                       struct error *error)
+static int record_part_sums(struct recorder *recorder, const struct channels *channels,
+                            struct products products, VkDeviceAddress sums, bool accumulate,
+                            struct error *error)
 {
     const struct {
         VkDeviceAddress dy, x, mean, sums;
@@ -83,7 +85,7 @@ int record_channel_products(struct recorder *recorder, const struct channels *ch
                             const struct products *products, VkDeviceAddress sums,
                             struct error *error)
 {
-    return record_sums(recorder, channels, *products, sums, false, error);
+    return record_part_sums(recorder, channels, *products, sums, false, error);
 }
 
 int record_channel_moments(struct recorder *recorder, const struct channels *channels,
@@ -112,30 +114,12 @@ int record_channel_sums(struct recorder *recorder, const struct channels *channe
     int r;
 
     if (channels->parts == 1)
-        return record_sums(recorder, channels, (struct products){.dy = dy}, sums, accumulate,
-                           error);
-    r = record_sums(recorder, channels, (struct products){.dy = dy}, workspace, false, error);
+        return record_part_sums(recorder, channels, (struct products){.dy = dy}, sums, accumulate,
+                                error);
+    r = record_part_sums(recorder, channels, (struct products){.dy = dy}, workspace, false, error);
     if (r < 0)
         return r;
     record_barrier(recorder);
     return record_sum_parts(recorder, workspace, channels->parts, channels->channels, sums,
                             accumulate, error);
-}
-
-int record_sum_parts(struct recorder *recorder, VkDeviceAddress parts_sums, int64_t parts,
-                     int64_t count, VkDeviceAddress sums, bool accumulate, struct error *error)
-{
-    enum { WORKGROUP = 64 };
-    const struct {
-        VkDeviceAddress parts_sums, sums;
-        uint32_t count, parts;
-    } push = {parts_sums, sums, (uint32_t)count, (uint32_t)parts};
-    const struct launch launch = {.shader = SHADER_sum_parts,
-                                  .constants = {WORKGROUP, accumulate},
-                                  .constant_count = 2,
-                                  .push = &push,
-                                  .push_bytes = sizeof push,
-                                  .groups = {record_groups(count, WORKGROUP)}};
-
-    return record_launch(recorder, &launch, error);
 }

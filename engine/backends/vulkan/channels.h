@@ -51,7 +51,3 @@ static inline size_t channel_sums_workspace(const struct channels *channels)
 {
     return (size_t)(channels->parts * channels->channels) * sizeof(float);
 }
-
-/* sums[i] = the sum of parts_sums [parts, count] over the parts; or adds to it. */
-int record_sum_parts(struct recorder *recorder, VkDeviceAddress parts_sums, int64_t parts,
-                     int64_t count, VkDeviceAddress sums, bool accumulate, struct error *error);

@@ -8,13 +8,13 @@ struct extents {
     int64_t rows, in, out;
 };
 
-static struct extents extents_of(const struct backend_program *program, int32_t weight,
-                                 int32_t result)
+static struct extents extents_of(const struct graph *graph, int32_t weight, int32_t result)
 {
-    const struct graph_shape *shape = &program->graph->tensors[weight].shape;
+    const struct graph_shape *shape = &graph->tensors[weight].shape;
 
-    return (struct extents){.rows = program_elements(program, result) / shape->extent[0],
-                            .in = program_elements(program, weight) / shape->extent[0],
+    return (struct extents){.rows = graph_shape_elements(&graph->tensors[result].shape) /
+                                    shape->extent[0],
+                            .in = graph_shape_elements(shape) / shape->extent[0],
                             .out = shape->extent[0]};
 }
 
@@ -33,7 +33,7 @@ int linear_run(struct recorder *recorder, int32_t index, struct error *error)
 {
     const struct backend_program *program = recorder->program;
     const struct graph_node *node = &program->graph->nodes[index];
-    const struct extents e = extents_of(program, node->input[1], node->output[0]);
+    const struct extents e = extents_of(program->graph, node->input[1], node->output[0]);
     const struct product product = {
         .m = e.rows,
         .n = e.out,
@@ -51,7 +51,7 @@ int linear_backward_data_run(struct recorder *recorder, int32_t index, struct er
 {
     const struct backend_program *program = recorder->program;
     const struct graph_node *node = &program->graph->nodes[index];
-    const struct extents e = extents_of(program, node->input[1], node->input[0]);
+    const struct extents e = extents_of(program->graph, node->input[1], node->input[0]);
     const struct product product = {.m = e.rows,
                                     .n = e.in,
                                     .k = e.out,
@@ -63,11 +63,19 @@ int linear_backward_data_run(struct recorder *recorder, int32_t index, struct er
     return record_product(recorder, &product, error);
 }
 
+size_t linear_backward_weights_workspace(const struct graph *graph, const struct graph_node *node)
+{
+    const struct extents e = extents_of(graph, node->output[0], node->input[1]);
+    const int64_t parts = product_parts(e.out, e.in, e.rows);
+
+    return parts > 1 ? (size_t)(parts * e.out * e.in) * sizeof(float) : 0;
+}
+
 int linear_backward_weights_run(struct recorder *recorder, int32_t index, struct error *error)
 {
     const struct backend_program *program = recorder->program;
     const struct graph_node *node = &program->graph->nodes[index];
-    const struct extents e = extents_of(program, node->output[0], node->input[1]);
+    const struct extents e = extents_of(program->graph, node->output[0], node->input[1]);
     const VkDeviceAddress dy = program_address(program, node->input[1]);
     const struct product product = {
         .m = e.out,
@@ -79,7 +87,7 @@ int linear_backward_weights_run(struct recorder *recorder, int32_t index, struct
         .c_row_stride = e.in,
         .d = record_accumulates(recorder, node, 0) ? program_address(program, node->output[0]) : 0,
         .beta = 1};
-    int r = record_product(recorder, &product, error);
+    int r = record_product_by_parts(recorder, &product, program->workspace[index], error);
 
     if (r == 0 && node->output_count > 1 && node->output[1] >= 0) {
         const struct row_sums sums = {.x = dy,

@@ -156,15 +156,25 @@ uint32_t matrices_enable(const struct backend_device *device, struct matrices_fe
 
 /* ---- how products take them ------------------------------------------------------------------ */
 
+const struct vulkan_matrices *matrices_of_program(const struct backend_program *program)
+{
+    const struct backend_device *device = program->device;
+    const struct vulkan_matrices *matrices = program->graph->compute_type == TENSOR_BFLOAT16
+                                                 ? &device->matrices.bfloat16
+                                                 : &device->matrices.float16;
+
+    return matrices->m ? matrices : NULL;
+}
+
 const struct vulkan_matrices *matrices_of(const struct recorder *recorder, VkDeviceAddress a,
                                           VkDeviceAddress b)
 {
-    const struct backend_device *device = recorder->program->device;
-    const struct vulkan_matrices *matrices =
-        recorder->program->graph->compute_type == TENSOR_BFLOAT16 ? &device->matrices.bfloat16
-                                                                  : &device->matrices.float16;
+    return (a | b) & ADDRESS_OF_HALVES ? matrices_of_program(recorder->program) : NULL;
+}
 
-    return matrices->m && (a | b) & ADDRESS_OF_HALVES ? matrices : NULL;
+bool matrices_take_eights(const struct vulkan_matrices *matrices)
+{
+    return matrices && (matrices->m | matrices->n | matrices->k) % 8 == 0;
 }
 
 uint32_t matrices_columns_max(const struct vulkan_matrices *matrices)

@@ -36,9 +36,13 @@ uint32_t matrices_enable(const struct backend_device *device, struct matrices_fe
 /* Multiplies by those of the type once; if the result is wrong, the device has none any more. */
 void matrices_check(struct backend_device *device, enum tensor_type type);
 
+/* Those of a program's type; NULL: none. */
+const struct vulkan_matrices *matrices_of_program(const struct backend_program *program);
 /* What a product of two operands takes; NULL: none. */
 const struct vulkan_matrices *matrices_of(const struct recorder *recorder, VkDeviceAddress a,
                                           VkDeviceAddress b);
+/* Whether pieces can be stored by eight numbers at once: no matrix begins between these. */
+bool matrices_take_eights(const struct vulkan_matrices *matrices);
 /* The most columns of a tile that has a column for each invocation. */
 uint32_t matrices_columns_max(const struct vulkan_matrices *matrices);
 /* Divides a tile into parts, one for each wave of a workgroup: so many along its rows and along its

@@ -12,7 +12,8 @@ enum {
     COLUMNS = 56,
     DEPTH = 80,
     NUMBERS = ROWS * DEPTH + DEPTH * COLUMNS,
-    BYTES = ROWS * COLUMNS * (int)sizeof(float) + NUMBERS * (int)sizeof(uint16_t)
+    RESULT_BYTES = ROWS * COLUMNS * (int)sizeof(float),
+    BYTES = RESULT_BYTES + (NUMBERS + 1) * (int)sizeof(uint16_t)
 };
 
 /* -4 to 4, from the number's place. */
@@ -34,10 +35,11 @@ static uint16_t stored_as(enum tensor_type type, int number)
                : (uint16_t)((bits >> 16 & 0x8000) | ((bits & 0x7fffffff) - 0x38000000) >> 13);
 }
 
-/* Rows of a lie along K, and rows of b, too; or columns of both. */
-static struct product product_of(VkDeviceAddress at, bool rows)
+/* Rows of a lie along K, and rows of b, too; or columns of both. Operands that begin one number
+ * later are not read by eights. */
+static struct product product_of(VkDeviceAddress at, bool rows, bool later)
 {
-    const VkDeviceAddress numbers = at + ROWS * COLUMNS * sizeof(float);
+    const VkDeviceAddress numbers = at + RESULT_BYTES + (later ? sizeof(uint16_t) : 0);
 
     return (struct product){
         .m = ROWS,
@@ -93,15 +95,16 @@ static int check(struct backend_device *device, const struct vulkan_memory *memo
     const struct graph graph = {.compute_type = type};
     struct backend_program program = {.device = device, .graph = &graph};
     struct recorder recorder = {.program = &program};
-    uint16_t *numbers = (uint16_t *)(void *)(memory->mapped + ROWS * COLUMNS * sizeof(float));
+    uint16_t *numbers = (uint16_t *)(void *)(memory->mapped + RESULT_BYTES);
     int r = 0;
 
     *right = true;
-    for (int i = 0; i < NUMBERS; i++)
-        numbers[i] = stored_as(type, number_at(i));
-    for (int rows = 0; rows < 2 && r == 0 && *right; rows++) {
-        const struct product product = product_of(memory->address, rows);
+    for (unsigned kind = 0; kind < 4 && r == 0 && *right; kind++) {
+        const bool rows = kind & 1, later = kind & 2;
+        const struct product product = product_of(memory->address, rows, later);
 
+        for (int i = 0; i < NUMBERS; i++)
+            numbers[i + later] = stored_as(type, number_at(i));
         r = multiply(&recorder, &product, error);
         *right = r == 0 && is_right((const float *)(const void *)memory->mapped, &product);
     }

@@ -1,6 +1,8 @@
 /* operators.c: the table from operator to the function that records its work. */
 #include "engine/backends/vulkan/operators.h"
 
+#include "engine/backends/vulkan/matrices.h"
+
 /* The result lies where the operand does (program.c), unless they are stored in two types. */
 static int view_run(struct recorder *recorder, int32_t index, struct error *error)
 {
@@ -17,6 +19,8 @@ static int view_run(struct recorder *recorder, int32_t index, struct error *erro
 static const struct operator_row {
     vulkan_operator *run; /* NULL: the backend does not have the operator */
     size_t (*workspace)(const struct graph *graph, const struct graph_node *node);
+    /* what it needs besides where cooperative matrices multiply the graph's type */
+    size_t (*matrices_workspace)(const struct graph *graph, const struct graph_node *node);
     bool adds; /* it can add to a gradient that another node has written */
 } rows[OP_COUNT] = {
     [OP_ACTIVATION] = {pointwise_run},
@@ -37,7 +41,8 @@ static const struct operator_row {
     [OP_CAST] = {view_run},
     [OP_LINEAR] = {linear_run},
     [OP_LINEAR_BACKWARD_DATA] = {linear_backward_data_run},
-    [OP_LINEAR_BACKWARD_WEIGHTS] = {linear_backward_weights_run, .adds = true},
+    [OP_LINEAR_BACKWARD_WEIGHTS] = {linear_backward_weights_run, linear_backward_weights_workspace,
+                                    .adds = true},
     [OP_SLICE] = {columns_run},
     [OP_SLICE_BACKWARD] = {columns_run},
     [OP_CONCATENATE] = {concatenate_run},
@@ -53,10 +58,12 @@ static const struct operator_row {
     [OP_FAKE_QUANTIZE] = {fake_quantize_run, fake_quantize_workspace},
     [OP_FAKE_QUANTIZE_BACKWARD] = {fake_quantize_run},
     [OP_FAKE_QUANTIZE_ROWS] = {fake_quantize_rows_run},
-    [OP_CONV2D] = {convolution_run, convolution_workspace},
-    [OP_CONV2D_BACKWARD_DATA] = {convolution_backward_data_run, convolution_workspace},
+    [OP_CONV2D] = {convolution_run, convolution_workspace, convolution_last_workspace},
+    [OP_CONV2D_BACKWARD_DATA] = {convolution_backward_data_run, convolution_workspace,
+                                 convolution_last_workspace},
     [OP_CONV2D_BACKWARD_WEIGHTS] = {convolution_backward_weights_run,
-                                    convolution_backward_weights_workspace, .adds = true},
+                                    convolution_backward_weights_workspace,
+                                    convolution_last_workspace, .adds = true},
     [OP_MAX_POOL2D] = {pool_run},
     [OP_MAX_POOL2D_BACKWARD] = {pool_backward_run},
     [OP_AVERAGE_POOL2D] = {pool_run},
@@ -143,9 +150,15 @@ vulkan_operator *vulkan_operator_of(enum graph_op op)
     return rows[op].run;
 }
 
-size_t vulkan_operator_workspace(const struct graph *graph, const struct graph_node *node)
+size_t vulkan_operator_workspace(const struct backend_program *program,
+                                 const struct graph_node *node)
 {
-    return rows[node->op].workspace ? rows[node->op].workspace(graph, node) : 0;
+    const struct operator_row *row = &rows[node->op];
+    size_t bytes = row->workspace ? row->workspace(program->graph, node) : 0;
+
+    if (row->matrices_workspace && matrices_of_program(program))
+        bytes += row->matrices_workspace(program->graph, node);
+    return bytes;
 }
 
 bool vulkan_operator_adds(enum graph_op op)

@@ -20,6 +20,8 @@ vulkan_operator convolution_run, convolution_backward_data_run, convolution_back
 size_t convolution_workspace(const struct graph *graph, const struct graph_node *node);
 size_t convolution_backward_weights_workspace(const struct graph *graph,
                                               const struct graph_node *node);
+/* For operands whose channels lie side by side, behind the rest of the workspace. */
+size_t convolution_last_workspace(const struct graph *graph, const struct graph_node *node);
 
 /* ---- elementwise.c ---- */
 
@@ -49,6 +51,7 @@ size_t channel_bias_backward_workspace(const struct graph *graph, const struct g
 /* ---- linear.c ---- */
 
 vulkan_operator linear_run, linear_backward_data_run, linear_backward_weights_run;
+size_t linear_backward_weights_workspace(const struct graph *graph, const struct graph_node *node);
 
 /* ---- losses.c ---- */
 

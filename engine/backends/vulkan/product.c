@@ -4,6 +4,7 @@
 #include "engine/backends/vulkan/product.h"
 
 #include "engine/backends/vulkan/matrices.h"
+#include "engine/backends/vulkan/sums.h"
 #include "engine/backends/vulkan/ways.h"
 
 #include <stdio.h>
@@ -67,6 +68,31 @@ static int list_tiles(const struct recorder *recorder, const struct product *pro
     return count;
 }
 
+/* Whether eight neighbours of an operand, a matrix of so many rows and columns, can be read at once:
+ * they lie side by side, and begin at multiples of 16 bytes. */
+static bool has_eights(const struct product_operand *operand, bool along_row, int64_t rows,
+                       int64_t columns)
+{
+    enum { EIGHT = 8, ALIGNMENT = 16 };
+    const int64_t along = along_row ? operand->row_stride : operand->column_stride;
+    const int64_t across = along_row ? operand->column_stride : operand->row_stride;
+
+    return along == 1 && (along_row ? columns : rows) % EIGHT == 0 && across % EIGHT == 0 &&
+           operand->batch_stride % EIGHT == 0 &&
+           (operand->at & ~(VkDeviceAddress)ADDRESS_OF_HALVES) % ALIGNMENT == 0;
+}
+
+static uint32_t flags_of_eights(const struct product *product,
+                                const struct vulkan_matrices *matrices)
+{
+    const struct product_operand *a = &product->a, *b = &product->b;
+
+    if (!matrices_take_eights(matrices))
+        return 0;
+    return (has_eights(a, a->row_stride == 1, product->m, product->k) ? PRODUCT_A_EIGHTS : 0) |
+           (has_eights(b, b->row_stride == 1, product->k, product->n) ? PRODUCT_B_EIGHTS : 0);
+}
+
 static uint32_t flags_of(const struct product *product)
 {
     return (product->a.row_stride == 1 ? PRODUCT_A_ALONG_K : 0) |
@@ -112,8 +138,10 @@ static int launch(struct recorder *recorder, const struct product *product, cons
         .groups = {(product->n + tile->n - 1) / tile->n, (product->m + tile->m - 1) / tile->m,
                    product->batch}};
 
-    if (matrices)
+    if (matrices) {
         launch.constants[0] = matrices_divide(matrices, tile->m, tile->n, launch.waves);
+        launch.constants[4] |= flags_of_eights(product, matrices);
+    }
     return record_launch(recorder, &launch, error);
 }
 
@@ -140,11 +168,17 @@ static void write_key(const struct recorder *recorder, const void *work, char ke
                             (product->b.at & ADDRESS_OF_HALVES ? 2 : 0) |
                             (product->c & ADDRESS_OF_HALVES ? 4 : 0);
 
+    const struct vulkan_matrices *matrices = matrices_of(recorder, product->a.at, product->b.at);
+    char by[32] = "";
+
+    if (matrices)
+        snprintf(by, sizeof by, ",matrices%u",
+                 flags_of_eights(product, matrices) / PRODUCT_A_EIGHTS);
     snprintf(key, CHOICES_KEY_MAX, "%lldx%lldx%lld,%lld,%u,%s-%u%s", (long long)product->m,
              (long long)product->n, (long long)product->k, (long long)product->batch,
              flags_of(product) & (PRODUCT_A_ALONG_K | PRODUCT_B_ALONG_K),
              halves ? tensor_type_to_string(recorder->program->graph->compute_type) : "float32",
-             halves, matrices_of(recorder, product->a.at, product->b.at) ? ",matrices" : "");
+             halves, by);
 }
 
 int record_product(struct recorder *recorder, const struct product *product, struct error *error)
@@ -158,4 +192,42 @@ int record_product(struct recorder *recorder, const struct product *product, str
     for (int i = 0; i < ways.count; i++)
         snprintf(ways.names[i], sizeof ways.names[i], "%ux%u", tiled.tiles[i].m, tiled.tiles[i].n);
     return record_fastest(recorder, &ways, error);
+}
+
+/* ---- parts of a long sum --------------------------------------------------------------------- */
+
+int64_t product_parts(int64_t m, int64_t n, int64_t k)
+{
+    enum { WANTED = 512, LENGTH_MIN = 512 }; /* tiles of all parts; numbers of a part along K */
+    const int64_t wanted = WANTED / count_tiles(&(struct product){.m = m, .n = n}, &square);
+    int64_t parts = 1;
+
+    while (2 * parts <= wanted && k % (2 * parts) == 0 && k / (2 * parts) >= LENGTH_MIN)
+        parts *= 2;
+    return parts;
+}
+
+int record_product_by_parts(struct recorder *recorder, const struct product *product,
+                            VkDeviceAddress room, struct error *error)
+{
+    const int64_t parts = product_parts(product->m, product->n, product->k);
+    struct product part = *product;
+    int r;
+
+    if (parts == 1)
+        return record_product(recorder, product, error);
+    part.batch = parts;
+    part.k = product->k / parts;
+    part.a.batch_stride = part.k * part.a.row_stride;
+    part.b.batch_stride = part.k * part.b.column_stride;
+    part.c = room;
+    part.c_row_stride = product->n;
+    part.c_batch_stride = product->m * product->n;
+    part.d = 0;
+    r = record_product(recorder, &part, error);
+    if (r < 0)
+        return r;
+    record_barrier(recorder);
+    return record_sum_parts(recorder, room, parts, product->m * product->n, product->c,
+                            product->d != 0, error);
 }

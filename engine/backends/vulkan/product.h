@@ -21,3 +21,12 @@ struct product {
     float alpha, beta; /* alpha 0 counts as 1 */
 };
 int record_product(struct recorder *recorder, const struct product *product, struct error *error);
+
+/* Into how many parts of equal length the sum along K of a product [m, k] [k, n] is divided, so that
+ * a small result of a long sum keeps a large GPU busy. It depends on the extents alone, and so do
+ * the bits. */
+int64_t product_parts(int64_t m, int64_t n, int64_t k);
+/* The same product, without a batch, bias or factors, by that many parts, where there is room for
+ * their sums: parts m n numbers. c has no gaps; d is c or 0. */
+int record_product_by_parts(struct recorder *recorder, const struct product *product,
+                            VkDeviceAddress room, struct error *error);

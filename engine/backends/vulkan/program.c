@@ -89,7 +89,7 @@ static void size_program(struct backend_program *program)
     for (int32_t i = 0; i < graph->node_count; i++) {
         const struct graph_node *node = &graph->nodes[i];
 
-        program->workspace_bytes[i] = vulkan_operator_workspace(graph, node);
+        program->workspace_bytes[i] = vulkan_operator_workspace(program, node);
         program->has_loss |= graph_node_operator(node)->is_loss;
         if ((node->op == OP_RESHAPE || node->op == OP_CAST) &&
             program->stored[node->input[0]] == program->stored[node->output[0]]) {

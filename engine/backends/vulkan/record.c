@@ -194,15 +194,18 @@ int record_copy(struct recorder *recorder, VkDeviceAddress from, VkDeviceAddress
 int record_transpose(struct recorder *recorder, VkDeviceAddress from, VkDeviceAddress to,
                      int64_t batch, int64_t rows, int64_t columns, struct error *error)
 {
-    enum { WORKGROUP = 256, TILE = 32 }; /* transpose.comp */
-    const int64_t tiles = (rows + TILE - 1) / TILE * ((columns + TILE - 1) / TILE);
+    enum { WORKGROUP = 256, TILE = 32, PAIRED_TILE = 64 }; /* transpose.comp */
+    const bool pairs = from & to & ADDRESS_OF_HALVES && rows % 2 == 0 && columns % 2 == 0 &&
+                       ((from | to) & ~(VkDeviceAddress)ADDRESS_OF_HALVES) % sizeof(uint32_t) == 0;
+    const int64_t side = pairs ? PAIRED_TILE : TILE;
+    const int64_t tiles = (rows + side - 1) / side * ((columns + side - 1) / side);
     const struct {
         VkDeviceAddress from, to;
         uint32_t batch, rows, columns, unused;
     } push = {from, to, (uint32_t)batch, (uint32_t)rows, (uint32_t)columns, 0};
     const struct launch launch = {.shader = SHADER_transpose,
-                                  .constants = {WORKGROUP},
-                                  .constant_count = 1,
+                                  .constants = {WORKGROUP, pairs},
+                                  .constant_count = 2,
                                   .push = &push,
                                   .push_bytes = sizeof push,
                                   .addresses = 2,

@@ -70,3 +70,21 @@ int record_row_sums(struct recorder *recorder, const struct row_sums *sums, stru
 
     return record_sums(recorder, &strided, error);
 }
+
+int record_sum_parts(struct recorder *recorder, VkDeviceAddress parts_sums, int64_t parts,
+                     int64_t count, VkDeviceAddress sums, bool accumulate, struct error *error)
+{
+    enum { PARTS_WORKGROUP = 64 };
+    const struct {
+        VkDeviceAddress parts_sums, sums;
+        uint32_t count, parts;
+    } push = {parts_sums, sums, (uint32_t)count, (uint32_t)parts};
+    const struct launch launch = {.shader = SHADER_sum_parts,
+                                  .constants = {PARTS_WORKGROUP, accumulate},
+                                  .constant_count = 2,
+                                  .push = &push,
+                                  .push_bytes = sizeof push,
+                                  .groups = {record_groups(count, PARTS_WORKGROUP)}};
+
+    return record_launch(recorder, &launch, error);
+}

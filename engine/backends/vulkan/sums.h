@@ -24,3 +24,7 @@ struct row_sums {
     bool accumulate;
 };
 int record_row_sums(struct recorder *recorder, const struct row_sums *sums, struct error *error);
+
+/* sums[i] = the sum of parts_sums [parts, count] over the parts; or adds to it. */
+int record_sum_parts(struct recorder *recorder, VkDeviceAddress parts_sums, int64_t parts,
+                     int64_t count, VkDeviceAddress sums, bool accumulate, struct error *error);

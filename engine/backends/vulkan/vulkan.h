@@ -423,7 +423,8 @@ int program_collect(struct backend_program *program, struct error *error);
 /* NULL: there is no such operator. */
 vulkan_operator *vulkan_operator_of(enum graph_op op);
 /* Bytes that the node needs while it runs. */
-size_t vulkan_operator_workspace(const struct graph *graph, const struct graph_node *node);
+size_t vulkan_operator_workspace(const struct backend_program *program,
+                                 const struct graph_node *node);
 /* Whether the operator can add to a gradient that another node has written: graph_node.adds. */
 bool vulkan_operator_adds(enum graph_op op);
 

@@ -6,12 +6,18 @@
 #include <math.h>
 #include <string.h>
 
-/* The number of the way that a text names; -1: it names none of these. */
+/* The number of the way that a text names, by its whole name or by what stands before a "-" in it;
+ * -1: it names none of these. */
 static int find_way(const struct ways *ways, const char *text)
 {
-    for (int i = 0; text && i < ways->count; i++)
-        if (strcmp(ways->names[i], text) == 0)
+    const size_t length = text ? strlen(text) : 0;
+
+    for (int i = 0; length > 0 && i < ways->count; i++) {
+        const char *name = ways->names[i];
+
+        if (strncmp(name, text, length) == 0 && (name[length] == '\0' || name[length] == '-'))
             return i;
+    }
     return -1;
 }
 

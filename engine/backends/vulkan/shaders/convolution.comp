@@ -3,13 +3,18 @@
 /* convolution.comp: y = x * weight + bias, or the gradient by x, as products on tiles. Rows of a
  * tile are channels of the result, columns its pixels; the sum goes over the source's channels and
  * the kernel's taps. The gradient takes pixels of one phase modulo the stride at a time, so that no
- * tap of a tile falls between the pixels of dy. */
+ * tap of a tile falls between the pixels of dy.
+ *
+ * Cooperative matrices can read a source whose channels lie side by side (LAST), eight at a time:
+ * channels of a group are multiples of eight then, and such a source has 16 bits. */
 #include "common.glsl"
 #include "convolution.glsl"
 
 layout(constant_id = 4) const uint BACKWARD = 0;
 layout(constant_id = 5) const uint HAS_BIAS = 0;
-const bool A_ALONG_K = BACKWARD == 0, B_ALONG_K = false;
+layout(constant_id = 6) const uint LAST = 0;
+const bool A_ALONG_K = BACKWARD == 0, B_ALONG_K = LAST != 0;
+const bool A_EIGHTS = LAST != 0, B_EIGHTS = LAST != 0;
 #include "tiles.glsl"
 
 layout(push_constant, scalar) uniform Push
@@ -25,6 +30,15 @@ struct Place {
     int row, column; /* of the source, for tap 0 */
     bool inside;
 };
+
+Place find_place(Walk rows, Walk columns, uint at)
+{
+    const uint pixels = rows.count * columns.count, pixel = at % pixels;
+
+    return Place(at / pixels, int(pixel / columns.count) * rows.scale + rows.origin,
+                 int(pixel % columns.count) * columns.scale + columns.origin,
+                 at < conv.samples * pixels);
+}
 
 /* The next pieces are on their way while the last ones are multiplied. */
 const uint LOADS_A = (TILE_M * TILE_K + WORKGROUP - 1) / WORKGROUP;
@@ -51,6 +65,57 @@ uint place_in_weights(uint group, uint to, uint from, uint tap)
     return ((group * conv.to_channels + to) * conv.from_channels + from) * taps + tap;
 #endif
 }
+
+#ifdef MATRICES
+Place places[EIGHTS_B]; /* of the pixels that the invocation loads eight channels of */
+
+void find_places(Walk rows, Walk columns, uint first_n)
+{
+    [[unroll]] for (uint load = 0; load < EIGHTS_B; load++) {
+        const uint column = place_of_eight(load, TILE_N, true).x;
+
+        places[load] = find_place(rows, columns, first_n + column);
+        if (column >= TILE_N)
+            places[load].inside = false;
+    }
+}
+
+void fetch_weight_eights(uint group, uint first_m, uint first_k, uint tap)
+{
+    const uint m = BACKWARD != 0 ? conv.from_channels : conv.to_channels;
+    const uint k = BACKWARD != 0 ? conv.to_channels : conv.from_channels;
+
+    [[unroll]] for (uint load = 0; load < EIGHTS_A; load++) {
+        const uvec2 at = place_of_eight(load, TILE_M, A_ALONG_K);
+        const uint at_m = first_m + at.x, at_k = first_k + at.y;
+        const uint place = BACKWARD != 0 ? place_in_weights(group, at_k, at_m, tap)
+                                         : place_in_weights(group, at_m, at_k, tap);
+
+        next_eights_a[load] = at.x < TILE_M && at.y < TILE_K && at_m < m && at_k < k
+                                  ? EIGHT(weight, place)
+                                  : uvec4(0);
+    }
+}
+
+/* The tap is so many rows and columns of the source away from the first. */
+void fetch_source_eights(uint group, uint first_k, int rows, int columns)
+{
+    const uint k = BACKWARD != 0 ? conv.to_channels : conv.from_channels;
+    const uvec2 extent = BACKWARD != 0 ? conv.to : conv.from;
+
+    [[unroll]] for (uint load = 0; load < EIGHTS_B; load++) {
+        const uint at_k = first_k + place_of_eight(load, TILE_N, true).y;
+        const uint row = uint(places[load].row + rows);
+        const uint column = uint(places[load].column + columns);
+        const uint pixel = (places[load].image * extent.x + row) * extent.y + column;
+        const bool inside =
+            places[load].inside && row < extent.x && column < extent.y && at_k < k;
+
+        next_eights_b[load] =
+            inside ? EIGHT(source, (pixel * conv.groups + group) * k + at_k) : uvec4(0);
+    }
+}
+#endif
 
 void fetch_weights(uint group, uint first_m, uint first_k, uint tap)
 {
@@ -86,6 +151,13 @@ void fetch_source(uint group, Place place, uint first_k, int row, int column)
 
 void store_pieces()
 {
+#ifdef MATRICES
+    if (LAST != 0) {
+        store_eights_a();
+        store_eights_b();
+        return;
+    }
+#endif
     [[unroll]] for (uint load = 0; load < LOADS_A; load++) {
         const uvec2 at = weight_in_piece(load);
 
@@ -118,17 +190,17 @@ void put_sum(uint group, Walk rows, Walk columns, uint at_m, uint at_n, float su
 void compute_tile(uint group, Walk rows, Walk columns, uint first_n)
 {
     const uint k = BACKWARD != 0 ? conv.to_channels : conv.from_channels;
-    const uint pixels = rows.count * columns.count, n = conv.samples * pixels;
     const uint first_m = gl_WorkGroupID.y * TILE_M;
-    const uint at = first_n + gl_LocalInvocationID.x % TILE_N, pixel = at % pixels;
     const Place place =
-        Place(at / pixels, int(pixel / columns.count) * rows.scale + rows.origin,
-              int(pixel % columns.count) * columns.scale + columns.origin, at < n);
+        find_place(rows, columns, first_n + gl_LocalInvocationID.x % TILE_N);
 
     /* a step has one tap and TILE_K channels */
     const uint taps = rows.taps * columns.taps, count = (k + TILE_K - 1) / TILE_K * taps;
 
     TILES_DECLARE(sum)
+#ifdef MATRICES
+    find_places(rows, columns, first_n);
+#endif
     for (uint next = 0; next <= count; next++) {
         if (next > 0) {
             store_pieces();
@@ -137,12 +209,20 @@ void compute_tile(uint group, Walk rows, Walk columns, uint first_n)
         if (next < count) {
             const uint tap = next % taps, h = tap / columns.taps, w = tap % columns.taps;
             const uint first_k = next / taps * TILE_K;
+            const uint kernel_tap = (rows.tap_first + h * rows.tap_step) * conv.kernel.y +
+                                    columns.tap_first + w * columns.tap_step;
 
-            fetch_weights(group, first_m, first_k,
-                          (rows.tap_first + h * rows.tap_step) * conv.kernel.y +
-                              columns.tap_first + w * columns.tap_step);
-            fetch_source(group, place, first_k, place.row + int(h) * rows.step,
-                         place.column + int(w) * columns.step);
+#ifdef MATRICES
+            if (LAST != 0) {
+                fetch_weight_eights(group, first_m, first_k, kernel_tap);
+                fetch_source_eights(group, first_k, int(h) * rows.step, int(w) * columns.step);
+            } else
+#endif
+            {
+                fetch_weights(group, first_m, first_k, kernel_tap);
+                fetch_source(group, place, first_k, place.row + int(h) * rows.step,
+                             place.column + int(w) * columns.step);
+            }
         }
         if (next > 0) {
             TILES_MULTIPLY(sum)

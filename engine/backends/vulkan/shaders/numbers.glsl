@@ -75,8 +75,34 @@ uint16_t get_piece(Floats from, uint place, uint i)
                : uint16_t(to_16_bits(from.at[i], (TYPES & TYPES_BFLOAT16) != 0));
 }
 
+layout(buffer_reference, scalar, buffer_reference_align = 16) buffer Eights
+{
+    uvec4 at[]; /* eight numbers of 16 bits each */
+};
+layout(buffer_reference, scalar, buffer_reference_align = 16) buffer Fours
+{
+    vec4 at[];
+};
+
+uvec2 round_four(vec4 x)
+{
+    const bool bfloat16 = (TYPES & TYPES_BFLOAT16) != 0;
+
+    return uvec2(to_16_bits(x.x, bfloat16) | to_16_bits(x.y, bfloat16) << 16,
+                 to_16_bits(x.z, bfloat16) | to_16_bits(x.w, bfloat16) << 16);
+}
+
+/* Eight numbers side by side from element i on, which is a multiple of eight. */
+uvec4 get_eight(Floats from, uint place, uint i)
+{
+    return (TYPES >> place & 1) != 0
+               ? Eights(from).at[i / 8]
+               : uvec4(round_four(Fours(from).at[i / 4]), round_four(Fours(from).at[i / 4 + 1]));
+}
+
 #define PIECE_NUMBER uint16_t
 #define PIECE(operand, i) get_piece(operand, place_of_##operand, i)
+#define EIGHT(operand, i) get_eight(operand, place_of_##operand, i)
 #else
 #define PIECE_NUMBER float
 #define PIECE(operand, i) GET(operand, i)

@@ -28,6 +28,8 @@ TYPED(a, 0) TYPED(b, 1) TYPED(c, 3)
 const bool A_ALONG_K = (FLAGS & PRODUCT_A_ALONG_K) != 0;
 const bool B_ALONG_K = (FLAGS & PRODUCT_B_ALONG_K) != 0;
 #ifdef MATRICES
+const bool A_EIGHTS = (FLAGS & PRODUCT_A_EIGHTS) != 0;
+const bool B_EIGHTS = (FLAGS & PRODUCT_B_EIGHTS) != 0;
 #include "matrix_tiles.glsl"
 #else
 const uint SIDE = 16;
@@ -66,8 +68,22 @@ uvec2 place_of_load(uint load, uint extent, bool along_k)
     return along_k ? uvec2(i / TILE_K, i % TILE_K) : uvec2(i % extent, i / extent);
 }
 
-void fetch_pieces(uint first_m, uint first_n, uint first_k)
+void fetch_a(uint first_m, uint first_k)
 {
+#ifdef MATRICES
+    if (A_EIGHTS) {
+        [[unroll]] for (uint load = 0; load < EIGHTS_A; load++) {
+            const uvec2 at = place_of_eight(load, TILE_M, A_ALONG_K);
+            const uint at_m = first_m + at.x, at_k = first_k + at.y;
+
+            next_eights_a[load] =
+                at.x < TILE_M && at.y < TILE_K && at_m < m && at_k < k
+                    ? EIGHT(a, gl_WorkGroupID.z * a_batch + at_m * a_m + at_k * a_k)
+                    : uvec4(0);
+        }
+        return;
+    }
+#endif
     [[unroll]] for (uint load = 0; load < LOADS_A; load++) {
         const uvec2 at = place_of_load(load, TILE_M, A_ALONG_K);
         const uint at_m = first_m + at.x, at_k = first_k + at.y;
@@ -76,6 +92,24 @@ void fetch_pieces(uint first_m, uint first_n, uint first_k)
                            ? PIECE(a, gl_WorkGroupID.z * a_batch + at_m * a_m + at_k * a_k)
                            : PIECE_NUMBER(0);
     }
+}
+
+void fetch_b(uint first_n, uint first_k)
+{
+#ifdef MATRICES
+    if (B_EIGHTS) {
+        [[unroll]] for (uint load = 0; load < EIGHTS_B; load++) {
+            const uvec2 at = place_of_eight(load, TILE_N, B_ALONG_K);
+            const uint at_n = first_n + at.x, at_k = first_k + at.y;
+
+            next_eights_b[load] =
+                at.x < TILE_N && at.y < TILE_K && at_n < n && at_k < k
+                    ? EIGHT(b, gl_WorkGroupID.z * b_batch + at_k * b_k + at_n * b_n)
+                    : uvec4(0);
+        }
+        return;
+    }
+#endif
     [[unroll]] for (uint load = 0; load < LOADS_B; load++) {
         const uvec2 at = place_of_load(load, TILE_N, B_ALONG_K);
         const uint at_n = first_n + at.x, at_k = first_k + at.y;
@@ -86,13 +120,35 @@ void fetch_pieces(uint first_m, uint first_n, uint first_k)
     }
 }
 
-void store_pieces()
+void fetch_pieces(uint first_m, uint first_n, uint first_k)
 {
+    fetch_a(first_m, first_k);
+    fetch_b(first_n, first_k);
+}
+
+void store_a()
+{
+#ifdef MATRICES
+    if (A_EIGHTS) {
+        store_eights_a();
+        return;
+    }
+#endif
     [[unroll]] for (uint load = 0; load < LOADS_A; load++) {
         const uvec2 at = place_of_load(load, TILE_M, A_ALONG_K);
 
         tile_a[place_in_a(at.x, at.y)] = next_a[load];
     }
+}
+
+void store_b()
+{
+#ifdef MATRICES
+    if (B_EIGHTS) {
+        store_eights_b();
+        return;
+    }
+#endif
     [[unroll]] for (uint load = 0; load < LOADS_B; load++) {
         const uvec2 at = place_of_load(load, TILE_N, B_ALONG_K);
 
@@ -118,7 +174,8 @@ void main()
     TILES_DECLARE(sum)
     fetch_pieces(first_m, first_n, 0);
     for (uint first_k = 0; first_k < k; first_k += TILE_K) {
-        store_pieces();
+        store_a();
+        store_b();
         barrier();
         if (first_k + TILE_K < k)
             fetch_pieces(first_m, first_n, first_k + TILE_K);
@@ -148,7 +205,8 @@ void main()
         sum[i] = total[i] = 0.0;
     fetch_pieces(first_m, first_n, 0);
     for (uint first_k = 0; first_k < k; first_k += TILE_K) {
-        store_pieces();
+        store_a();
+        store_b();
         barrier();
         if (first_k + TILE_K < k)
             fetch_pieces(first_m, first_n, first_k + TILE_K);

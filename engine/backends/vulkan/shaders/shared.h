@@ -93,6 +93,8 @@
 #define PRODUCT_BIAS 4      /* one number for each column of c */
 #define PRODUCT_ADDEND 8    /* d, which may be c itself */
 #define PRODUCT_FOLDS 16    /* K is longer than PRODUCT_FOLD */
+#define PRODUCT_A_EIGHTS 32 /* a is read by eight neighbours at once; so is b */
+#define PRODUCT_B_EIGHTS 64
 #define PRODUCT_FOLD 512
 
 /* gradient_norm.comp: the most workgroups for one parameter */
