@@ -1,5 +1,5 @@
-/* convolution_weights.c: the gradients of convolutions by their weights: products on tiles, or sums by
- * the definition where groups have few channels. */
+/* convolution_weights.c: the gradients of convolutions by their weights: products on tiles, or sums
+ * by the definition where groups have few channels. */
 #include "engine/backends/vulkan/channels.h"
 #include "engine/backends/vulkan/convolution_tiles.h"
 #include "engine/backends/vulkan/matrices.h"

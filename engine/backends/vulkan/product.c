@@ -68,8 +68,8 @@ static int list_tiles(const struct recorder *recorder, const struct product *pro
     return count;
 }
 
-/* Whether eight neighbours of an operand, a matrix of so many rows and columns, can be read at once:
- * they lie side by side, and begin at multiples of 16 bytes. */
+/* Whether eight neighbours of an operand, a matrix of so many rows and columns, can be read at
+ * once: they lie side by side, and begin at multiples of 16 bytes. */
 static bool has_eights(const struct product_operand *operand, bool along_row, int64_t rows,
                        int64_t columns)
 {

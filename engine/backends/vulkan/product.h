@@ -22,9 +22,9 @@ struct product {
 };
 int record_product(struct recorder *recorder, const struct product *product, struct error *error);
 
-/* Into how many parts of equal length the sum along K of a product [m, k] [k, n] is divided, so that
- * a small result of a long sum keeps a large GPU busy. It depends on the extents alone, and so do
- * the bits. */
+/* Into how many parts of equal length the sum along K of a product [m, k] [k, n] is divided, so
+ * that a small result of a long sum keeps a large GPU busy. It depends on the extents alone, and so
+ * do the bits. */
 int64_t product_parts(int64_t m, int64_t n, int64_t k);
 /* The same product, without a batch, bias or factors, by that many parts, where there is room for
  * their sums: parts m n numbers. c has no gaps; d is c or 0. */
