@@ -1,5 +1,5 @@
-/* convolution_tiles.h: what the passes of a convolution share: its extents as shaders take them, the
- * tiles of its products, and operands whose channels lie side by side. */
+/* convolution_tiles.h: what the passes of a convolution share: its extents as shaders take them,
+ * the tiles of its products, and operands whose channels lie side by side. */
 #pragma once
 
 #include "engine/backends/vulkan/ways.h"
