@@ -62,25 +62,26 @@ int pointwise_run(struct recorder *recorder, int32_t index, struct error *error)
     const struct pointwise pointwise = describe_pointwise(node);
     const int64_t count = program_elements(program, node->output[0]);
     const bool has_second = node->input_count > 1;
-    const struct {
+    struct {
         VkDeviceAddress a, b, y;
         uint32_t count;
         float first, second;
     } push = {.a = program_address(program, node->input[0]),
               .b = program_address(program, has_second ? node->input[1] : -1),
               .y = program_address(program, node->output[0]),
-              .count = (uint32_t)count,
               .first = pointwise.first,
               .second = pointwise.second};
+    const bool pairs = record_has_pairs(push.a | push.b | push.y, count);
     const struct launch launch = {
         .shader = SHADER_pointwise,
-        .constants = {WORKGROUP, pointwise.operation, pointwise.kind, has_second},
-        .constant_count = 4,
+        .constants = {WORKGROUP, pointwise.operation, pointwise.kind, has_second, pairs},
+        .constant_count = 5,
         .push = &push,
         .push_bytes = sizeof push,
         .addresses = 3,
-        .groups = {record_groups(count, WORKGROUP)}};
+        .groups = {record_groups(pairs ? count / 2 : count, WORKGROUP)}};
 
+    push.count = (uint32_t)(pairs ? count / 2 : count);
     return record_launch(recorder, &launch, error);
 }
 

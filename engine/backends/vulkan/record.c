@@ -170,23 +170,30 @@ int64_t record_groups(int64_t count, uint32_t workgroup)
     return groups < 1 ? 1 : groups > most ? most : groups;
 }
 
+bool record_has_pairs(VkDeviceAddress addresses, int64_t count)
+{
+    return addresses & ADDRESS_OF_HALVES && count % 2 == 0 &&
+           (addresses & ~(VkDeviceAddress)ADDRESS_OF_HALVES) % sizeof(uint32_t) == 0;
+}
+
 int record_copy(struct recorder *recorder, VkDeviceAddress from, VkDeviceAddress to, int64_t count,
                 struct error *error)
 {
     enum { WORKGROUP = 256 };
+    const bool pairs = record_has_pairs(from | to, count);
     const struct {
         VkDeviceAddress from, unused, to;
         uint32_t count;
         float settings[2];
         uint32_t padding;
-    } push = {.from = from, .to = to, .count = (uint32_t)count};
+    } push = {.from = from, .to = to, .count = (uint32_t)(pairs ? count / 2 : count)};
     const struct launch launch = {.shader = SHADER_pointwise,
-                                  .constants = {WORKGROUP, POINTWISE_COPY},
-                                  .constant_count = 2,
+                                  .constants = {WORKGROUP, POINTWISE_COPY, 0, 0, pairs},
+                                  .constant_count = 5,
                                   .push = &push,
                                   .push_bytes = sizeof push,
                                   .addresses = 3,
-                                  .groups = {record_groups(count, WORKGROUP)}};
+                                  .groups = {record_groups(push.count, WORKGROUP)}};
 
     return record_launch(recorder, &launch, error);
 }
@@ -195,8 +202,8 @@ int record_transpose(struct recorder *recorder, VkDeviceAddress from, VkDeviceAd
                      int64_t batch, int64_t rows, int64_t columns, struct error *error)
 {
     enum { WORKGROUP = 256, TILE = 32, PAIRED_TILE = 64 }; /* transpose.comp */
-    const bool pairs = from & to & ADDRESS_OF_HALVES && rows % 2 == 0 && columns % 2 == 0 &&
-                       ((from | to) & ~(VkDeviceAddress)ADDRESS_OF_HALVES) % sizeof(uint32_t) == 0;
+    const bool pairs =
+        from & to & ADDRESS_OF_HALVES && record_has_pairs(from | to, rows) && columns % 2 == 0;
     const int64_t side = pairs ? PAIRED_TILE : TILE;
     const int64_t tiles = (rows + side - 1) / side * ((columns + side - 1) / side);
     const struct {

@@ -390,6 +390,9 @@ struct launch {
     uint32_t waves[2];                      /* matrices_divide() */
 };
 int record_launch(struct recorder *recorder, const struct launch *launch, struct error *error);
+/* Whether `count` numbers of operands, some of 16 bits, can go by pairs; `addresses` are all of
+ * theirs, combined by or. */
+bool record_has_pairs(VkDeviceAddress addresses, int64_t count);
 /* Copies `count` numbers from one place to another, of which each may have 16 bits. */
 int record_copy(struct recorder *recorder, VkDeviceAddress from, VkDeviceAddress to, int64_t count,
                 struct error *error);

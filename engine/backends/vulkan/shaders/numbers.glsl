@@ -57,9 +57,40 @@ void put_number(Floats to, uint place, uint i, float x)
         Halves(to).at[i] = uint16_t(to_16_bits(x, (TYPES & TYPES_BFLOAT16) != 0));
 }
 
+layout(buffer_reference, scalar, buffer_reference_align = 4) buffer Pairs
+{
+    uint at[]; /* two numbers of 16 bits each */
+};
+
+/* Elements 2 i and 2 i + 1 of an operand that begins at a multiple of 4 bytes. */
+vec2 get_pair(Floats from, uint place, uint i)
+{
+    const bool bfloat16 = (TYPES & TYPES_BFLOAT16) != 0;
+    uint pair;
+
+    if ((TYPES >> place & 1) == 0)
+        return vec2(from.at[2 * i], from.at[2 * i + 1]);
+    pair = Pairs(from).at[i];
+    return vec2(from_16_bits(pair & 0xffffu, bfloat16), from_16_bits(pair >> 16, bfloat16));
+}
+
+void put_pair(Floats to, uint place, uint i, vec2 x)
+{
+    const bool bfloat16 = (TYPES & TYPES_BFLOAT16) != 0;
+
+    if ((TYPES >> place & 1) == 0) {
+        to.at[2 * i] = x.x;
+        to.at[2 * i + 1] = x.y;
+    } else {
+        Pairs(to).at[i] = to_16_bits(x.x, bfloat16) | to_16_bits(x.y, bfloat16) << 16;
+    }
+}
+
 #define TYPED(operand, place) const uint place_of_##operand = place;
 #define GET(operand, i) get_number(operand, place_of_##operand, i)
 #define PUT(operand, i, x) put_number(operand, place_of_##operand, i, x)
+#define GET_PAIR(operand, i) get_pair(operand, place_of_##operand, i)
+#define PUT_PAIR(operand, i, x) put_pair(operand, place_of_##operand, i, x)
 #else
 #define TYPED(operand, place)
 #define GET(operand, i) (operand).at[i]

@@ -1,13 +1,15 @@
 #version 460
 #extension GL_GOOGLE_include_directive : require
 /* pointwise.comp: y = op(a, b). Element i of the result depends on element i of the operands alone,
- * so the result may overwrite an operand. */
+ * so the result may overwrite an operand. Where operands have 16 bits, elements go by pairs (PAIRS):
+ * `count` is how many pairs there are then. */
 #include "common.glsl"
 #include "activations.glsl"
 
 layout(constant_id = 1) const uint OPERATION = 0; /* POINTWISE_... */
 layout(constant_id = 2) const uint KIND = 0;      /* which activation, or function */
 layout(constant_id = 3) const uint HAS_SECOND = 0;
+layout(constant_id = 4) const uint PAIRS = 0;
 
 layout(push_constant, scalar) uniform Push
 {
@@ -94,6 +96,17 @@ float operation(float x, float other)
 
 void main()
 {
+#ifdef HALVES
+    if (PAIRS != 0) {
+        FOR_EACH_ELEMENT(i, count)
+        {
+            const vec2 x = GET_PAIR(a, i), other = HAS_SECOND != 0 ? GET_PAIR(b, i) : vec2(0.0);
+
+            PUT_PAIR(y, i, vec2(operation(x.x, other.x), operation(x.y, other.y)));
+        }
+        return;
+    }
+#endif
     FOR_EACH_ELEMENT(i, count)
     PUT(y, i, operation(GET(a, i), HAS_SECOND != 0 ? GET(b, i) : 0.0));
 }

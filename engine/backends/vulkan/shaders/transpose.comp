@@ -17,10 +17,6 @@ TYPED(x, 0) TYPED(y, 1)
 const uint TILE = 32, PAIRED_TILE = 64;
 shared float tile[TILE * (TILE + 1)];
 #ifdef HALVES
-layout(buffer_reference, scalar, buffer_reference_align = 4) buffer Pairs
-{
-    uint at[];
-};
 shared uint pairs[PAIRS != 0 ? PAIRED_TILE * (PAIRED_TILE / 2 + 1) : 1];
 
 /* The tile at a row and column of a matrix that begins at `origin`. */
