@@ -29,6 +29,8 @@ static const struct tile large[] = {{128, 128, 8}, {128, 64, 8}, {64, 128, 8}};
 /* Where tiles are few, smaller ones let more of a GPU work; pieces are longer, as each costs the
  * time that memory takes to answer. */
 static const struct tile small[] = {{32, 64, 32}, {32, 32, 32}, {16, 32, 64}};
+/* Pieces for cooperative matrices are half as large, and are loaded by eights. */
+static const struct tile small_matrices[] = {{32, 64, 64}, {32, 32, 128}, {16, 32, 128}};
 
 static uint32_t tile_extent(int64_t extent)
 {
@@ -61,7 +63,7 @@ static int list_tiles(const struct recorder *recorder, const struct product *pro
     for (size_t i = 0; i < sizeof small / sizeof *small; i++)
         if (count_tiles(product, &tiles[0]) * batch < TILES_WANTED && small[i].m <= tiles[0].m &&
             small[i].n <= tiles[0].n)
-            tiles[count++] = small[i];
+            tiles[count++] = matrices ? small_matrices[i] : small[i];
     for (int i = 0; matrices && i < count; i++)
         if (tiles[i].k < MATRICES_DEPTH)
             tiles[i].k = MATRICES_DEPTH;
