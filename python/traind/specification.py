@@ -46,7 +46,8 @@ def command_words(given: Sequence[Any]) -> List[str]:
     words = []
     for word in given:
         if not isinstance(word, (str, os.PathLike)):
-            raise TypeError(f"a command is a list of texts and paths; {word!r} is neither: write {str(word)!r}")
+            text = os.fsdecode(word) if isinstance(word, bytes) else str(word)
+            raise TypeError(f"a command is a list of texts and paths; {word!r} is neither: write {text!r}")
         text = os.fspath(word)
         if not isinstance(text, str) or not is_utf8(text):
             raise ValueError(f"{text!r} is no UTF-8, which the texts of a job are; rename the file or give it a link")
