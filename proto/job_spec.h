@@ -35,7 +35,8 @@ bool job_spec_is_command(struct json_object *spec);
 
 /* Applies one `path=value` (trainctl --set) to `spec` in place: the value is JSON if it parses,
  * else a string. A number below environment or shell_environment becomes a string of the same
- * characters. Creates missing objects on the path. Another command or directory drops device.guess. */
+ * characters. Creates missing objects on the path. Another command or directory drops
+ * device.guess. */
 int job_spec_set(struct json_object *spec, const char *assignment, struct error *error);
 
 /* Applies `changes` to `spec` in place, as a JSON Merge Patch (RFC 7386) does: members of objects

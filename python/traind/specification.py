@@ -85,11 +85,11 @@ def complete(given: Specification, keys: Mapping[str, Any]) -> Dict[str, Any]:
         spec.setdefault("shell_environment", shell_environment())
     spec = {key: value for key, value in spec.items() if value is not None}
     spec.setdefault("directory", os.getcwd())
-    given = spec.get("environment", {})
-    inherited = {name: os.environ[name] for name in INHERITED if name in os.environ and name not in given}
+    own = spec.get("environment", {})
+    inherited = {name: os.environ[name] for name in INHERITED if name in os.environ and name not in own}
     for name, value in inherited.items():
         if not is_utf8(value):
             raise ValueError(f"the variable {name} is no UTF-8, which all texts are; set it so, or give the job another one: "
                              f"environment={{{name!r}: ...}}")
-    spec["environment"] = {**inherited, **given}
+    spec["environment"] = {**inherited, **own}
     return with_guess(spec)
