@@ -35,12 +35,14 @@ bool job_spec_is_command(struct json_object *spec);
 
 /* Applies one `path=value` (trainctl --set) to `spec` in place: the value is JSON if it parses,
  * else a string. A number below environment or shell_environment becomes a string of the same
- * characters. Creates missing objects on the path. */
+ * characters. Creates missing objects on the path. Another command or directory drops
+ * device.guess. */
 int job_spec_set(struct json_object *spec, const char *assignment, struct error *error);
 
 /* Applies `changes` to `spec` in place, as a JSON Merge Patch (RFC 7386) does: members of objects
  * are changed one by one, every other value is replaced. null asks for the key's default; in an
- * object of variables it removes the variable. */
+ * object of variables it removes the variable. Another command or directory drops device.guess,
+ * unless the changes have one. */
 void job_spec_merge(struct json_object *spec, struct json_object *changes);
 
 /* Writes the value of the key `path` as people do: a duration "2 h", a size "4.0 GiB", a time of

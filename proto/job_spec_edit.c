@@ -105,6 +105,21 @@ static struct json_object *value_parse(const char *path, const char *text)
     return value;
 }
 
+/* What was seen of one command says nothing of another one. `path`: what has changed. */
+static void guess_forget(struct json_object *spec, const char *path)
+{
+    static const char *const keys[] = {"command", "directory"};
+    struct json_object *device = json_get(spec, "device");
+    size_t length = strcspn(path, ".[");
+
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (json_object_is_type(device, json_type_object) && strlen(keys[i]) == length &&
+            strncmp(path, keys[i], length) == 0) {
+            json_object_object_del(device, "guess");
+            json_object_object_del(device, "guess_reason");
+        }
+}
+
 int job_spec_set(struct json_object *spec, const char *assignment, struct error *error)
 {
     const char *sign = strchr(assignment, '=');
@@ -136,6 +151,7 @@ int job_spec_set(struct json_object *spec, const char *assignment, struct error 
         return set_fail(path, "a path looks like train.epochs or model.layers[0].features", error);
     if (step_assign(at, &step, value_parse(path, sign + 1)) < 0)
         return set_fail(path, "the specification has no such element", error);
+    guess_forget(spec, path);
     return 0;
 }
 
@@ -160,6 +176,9 @@ static void merge(struct json_object *target, struct json_object *changes, bool 
 
 void job_spec_merge(struct json_object *spec, struct json_object *changes)
 {
+    json_object_object_foreach (changes, key, value)
+        if (!json_object_equal(value, json_get(spec, key)))
+            guess_forget(spec, key);
     merge(spec, changes, false);
 }
 

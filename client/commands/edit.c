@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "client/connection/connection.h"
 #include "client/connection/sweep.h"
+#include "client/submission/device_guess.h"
 #include "client/submission/spec_options.h"
 #include "client/submission/start_time.h"
 #include "proto/job_spec.h"
@@ -12,12 +13,13 @@
 #include <string.h>
 
 /* Applies device=cuda:0,cpu, as --device of `trainctl run`: the job may run on these devices and on
- * no others, whatever the keys of `device` said before. */
+ * no others, whatever the keys of `device` said before. NULL: where such jobs belong. */
 static void set_devices(struct json_object *changes, const char *names)
 {
     static const char *const other[] = {"force", "prefer", "deny", "fallback"};
-    struct json_object *device = json_get(changes, "device"), *allow = json_object_new_array();
-    AUTO_FREE char *copy = strdup(names);
+    struct json_object *device = json_get(changes, "device");
+    struct json_object *allow = names ? json_object_new_array() : NULL;
+    AUTO_FREE char *copy = names ? strdup(names) : NULL;
     char *rest = NULL;
 
     for (char *word = copy ? strtok_r(copy, ",", &rest) : NULL; word;
@@ -30,15 +32,40 @@ static void set_devices(struct json_object *changes, const char *names)
         json_set(device, other[i], NULL);
 }
 
+/* Looks again at what the jobs run, where the changes may have made it another command. Jobs of
+ * which something else is seen get no guess: one request changes all of them alike. */
+static void guess_add(struct invocation *invocation, struct json_object *ids,
+                      struct json_object *changes)
+{
+    JSON_AUTO struct json_object *first = NULL;
+
+    for (size_t i = 0; i < json_object_array_length(ids); i++) {
+        CLEANUP(varlink_reply_release) struct varlink_reply reply = {0};
+        JSON_AUTO struct json_object *seen = NULL;
+        struct json_object *parameters = json_object_new_object();
+
+        json_set(parameters, "id", json_object_get(json_object_array_get_idx(ids, i)));
+        if (!connection_try(invocation, "Show", parameters, &reply) ||
+            json_object_deep_copy(changes, &seen, NULL) < 0)
+            return; /* the daemon says what is wrong when it edits */
+        device_guess_edit(json_get(reply.parameters, "spec"), seen);
+        if (i > 0 && !json_object_equal(first, seen))
+            return;
+        if (i == 0)
+            first = TAKE_POINTER(seen);
+    }
+    if (json_get(first, "device"))
+        json_set(changes, "device", json_object_get(json_get(first, "device")));
+}
+
 /* Applies KEY=VALUE, where KEY may be the name of an option of `trainctl run`. */
 static int change_add(struct json_object *changes, const char *assignment, struct error *error)
 {
     size_t length = strcspn(assignment, "=");
     const char *value = assignment + length + 1;
 
-    if (strncmp(assignment, "device=", 7) == 0 && *value && *value != '{' &&
-        strcmp(value, "null") != 0) {
-        set_devices(changes, value);
+    if (strncmp(assignment, "device=", 7) == 0 && *value && *value != '{') {
+        set_devices(changes, strcmp(value, "null") == 0 ? NULL : value);
         return 0;
     }
     if (strncmp(assignment, "at=", 3) == 0 && strcmp(value, "null") != 0) {
@@ -115,6 +142,8 @@ static enum exit_status command_execute(struct invocation *invocation)
                        *changes = json_object_new_object();
     enum exit_status status = arguments_read(invocation, ids, changes);
 
+    if (!status)
+        guess_add(invocation, ids, changes);
     json_set(parameters, "ids", ids);
     json_set(parameters, "changes", changes);
     if (status) {

@@ -55,7 +55,8 @@ static int devices_add(const struct invocation *invocation, struct json_object *
     if (count > 1)
         json_set_int(section_of(spec, "resources"), "devices", count);
     if (!invocation_option(invocation, "gpu") && !invocation_option(invocation, "device"))
-        json_set_string(section_of(spec, "device"), "force", "cpu");
+        json_set_string(section_of(spec, "device"), "force",
+                        invocation_option(invocation, "gpu-memory") ? "gpu" : "cpu");
     return 0;
 }
 

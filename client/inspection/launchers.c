@@ -35,6 +35,14 @@ static const struct launcher launchers[] = {
     {"timeout", WRAPPER, NULL, "-k -s --kill-after --signal", 1},
     {"taskset chrt", WRAPPER, NULL, "", 1},
     {"flock", WRAPPER, NULL, "-w -E --timeout --wait", 1},
+    {"xargs parallel", WRAPPER, NULL,
+     "-a -d -j -n -s -E -I -L -N -P --arg-file --delay --delimiter --jobs --joblog --max-args --max-procs --results"
+     " --retries --timeout --tmpdir", 0},
+    {"watch unshare nsenter setpriv prlimit choom setarch linux64 linux32 x86_64 firejail dumb-init tini rlwrap cpulimit",
+     WRAPPER, NULL, "-n -l -t -p --interval --pid --adjust --reuid --regid", 0},
+    {"gdb lldb", WRAPPER, NULL, "-ex -iex -x -o -s --command --one-line --source", 0},
+    {"perf", WRAPPER, "record", "-e -o -F -c --event --output --freq --count --call-graph", 0},
+    {"perf", WRAPPER, "stat", "-e -o -r -I -x --event --output --repeat", 0},
     {"numactl", WRAPPER, NULL, "-i -N -m -C -p --interleave --cpunodebind --membind --physcpubind --preferred", 0},
     {"sudo doas", WRAPPER, NULL, "-u -g -C -D -h -p -R -T -U", 0},
     {"strace ltrace", WRAPPER, NULL, "-o -e -p -s -E -u -P", 0},
@@ -53,11 +61,12 @@ static const struct launcher launchers[] = {
     {"torchrun deepspeed horovodrun composer colossalai", GPU, NULL, "", 0},
     {"accelerate", GPU, "launch", "", 0},
     {"nsys ncu nvprof compute-sanitizer cuda-gdb cuda-memcheck", GPU, NULL, "", 0},
-    {"sh bash dash zsh ksh ash", SHELL, NULL, "", 0},
+    {"sh bash dash zsh ksh ash script", SHELL, NULL, "", 0},
     {"pip pip3", TOOL, NULL, "", 0},
     {"jupyter jupyter-nbconvert jupyter-execute papermill", NOTEBOOK, NULL, "", 0},
     {"julia R Rscript java scala node deno bun octave octave-cli matlab luajit lua th docker podman nerdctl"
-     " apptainer singularity enroot ssh kubectl sbatch uvx pipx jupyter-lab jupyter-notebook pytest", OPAQUE, NULL, "", 0},
+     " apptainer singularity enroot ssh kubectl sbatch su runuser sg systemd-run tmux screen tsp at batch uvx pipx"
+     " jupyter-lab jupyter-notebook pytest", OPAQUE, NULL, "", 0},
 };
 /* clang-format on */
 
@@ -134,6 +143,10 @@ static bool begins_command(struct look *look, const struct look_words *command, 
  * not listed. */
 static void look_behind(struct look *look, const struct look_words *command, size_t at)
 {
+    if (at >= command->count) { /* as `| xargs`, which prints what it reads */
+        look_found_none(look, "%s starts nothing", base_name(command->words[0]));
+        return;
+    }
     for (; at < command->count; at++) {
         struct look_words rest = {command->words + at, command->count - at, command->directory};
 

@@ -34,20 +34,49 @@ static void hidden_gpus_add(struct json_object *spec)
         json_set_string(environment, name, value);
 }
 
-void device_guess_add(struct json_object *spec)
+static bool is_guessed(struct json_object *spec)
 {
     struct json_object *device = json_get(spec, "device");
+
+    return json_get(spec, "command") && !names_device(spec) &&
+           (!device || json_object_is_type(device, json_type_object));
+}
+
+/* Takes the look, and writes into `target` what it says of the command of `spec`. */
+static void guess_write(struct json_object *spec, struct json_object *target)
+{
+    struct json_object *device = json_get(target, "device");
     struct command_look look;
 
-    if (!json_get(spec, "command") || names_device(spec) ||
-        (device && !json_object_is_type(device, json_type_object)))
-        return;
-    hidden_gpus_add(spec);
     command_look(spec, &look);
     if (look.use == COMMAND_LOOK_UNKNOWN)
         return;
-    if (!device)
-        json_set(spec, "device", device = json_object_new_object());
+    if (!json_object_is_type(device, json_type_object))
+        json_set(target, "device", device = json_object_new_object());
     json_set_string(device, "guess", look.use == COMMAND_LOOK_GPU ? "gpu" : "cpu");
     json_set_string(device, "guess_reason", look.reason);
+}
+
+void device_guess_add(struct json_object *spec)
+{
+    if (!is_guessed(spec))
+        return;
+    hidden_gpus_add(spec);
+    guess_write(spec, spec);
+}
+
+void device_guess_edit(struct json_object *spec, struct json_object *changes)
+{
+    static const char *const seen[] = {"command", "directory", "environment", "shell_environment",
+                                       "device"};
+    bool again = false;
+
+    for (size_t i = 0; i < sizeof seen / sizeof *seen; i++)
+        again = again || json_object_object_get_ex(changes, seen[i], NULL);
+    if (!again || !spec || json_get(json_get(changes, "device"), "guess"))
+        return;
+    job_spec_drop_defaults(spec);
+    job_spec_merge(spec, changes);
+    if (is_guessed(spec))
+        guess_write(spec, changes);
 }

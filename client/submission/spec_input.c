@@ -184,6 +184,14 @@ static bool variable_is_left(const char *name)
     return strncmp(name, "TRAIND_", 7) == 0 && strcmp(name, "TRAIND_SOCKET") != 0;
 }
 
+static bool is_inherited(const char *name)
+{
+    for (size_t i = 0; i < sizeof inherited_variables / sizeof *inherited_variables; i++)
+        if (strcmp(inherited_variables[i], name) == 0)
+            return true;
+    return false;
+}
+
 int spec_input_add_shell_environment(struct json_object *spec, struct error *error)
 {
     struct json_object *variables = json_object_new_object();
@@ -194,12 +202,18 @@ int spec_input_add_shell_environment(struct json_object *spec, struct error *err
         const char *equals = strchr(*at, '=');
         char name[256];
 
-        if (!equals || equals == *at || (size_t)(equals - *at) >= sizeof name ||
-            !text_is_utf8(*at, strlen(*at)))
-            continue; /* a JSON string cannot contain it */
+        if (!equals || equals == *at || (size_t)(equals - *at) >= sizeof name)
+            continue;
         snprintf(name, sizeof name, "%.*s", (int)(equals - *at), *at);
         if (variable_is_left(name))
             continue;
+        if (!text_is_utf8(*at, strlen(*at))) { /* a JSON string cannot contain it */
+            if (!is_inherited(name))           /* of which spec_input_complete() tells */
+                complain("the variable %s is no UTF-8, which all texts are: the job goes without "
+                         "it",
+                         text_is_utf8(name, strlen(name)) ? name : "of such a name");
+            continue;
+        }
         bytes += strlen(*at);
         json_set_string(variables, name, equals + 1);
     }
@@ -242,8 +256,14 @@ int spec_input_complete(const struct invocation *invocation, struct json_object 
     for (size_t i = 0; i < sizeof inherited_variables / sizeof *inherited_variables; i++) {
         const char *name = inherited_variables[i], *value = getenv(name);
 
-        if (value && !json_object_object_get_ex(environment, name, NULL))
-            json_set_string(environment, name, value);
+        if (!value || json_object_object_get_ex(environment, name, NULL))
+            continue;
+        if (!text_is_utf8(value, strlen(value)))
+            return error_set(error, -EILSEQ,
+                             "the variable %s is no UTF-8, which all texts are; set it so, or give "
+                             "the job another one: --env=%s=…",
+                             name, name);
+        json_set_string(environment, name, value);
     }
     for (size_t at = 0; (assignment = invocation_option_next(invocation, "env", &at));) {
         result = environment_set(environment, assignment, error);

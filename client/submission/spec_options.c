@@ -1,6 +1,8 @@
 /* spec_options.c: see spec_options.h. */
 #include "client/submission/spec_options.h"
 
+#include <string.h>
+
 const struct spec_option spec_options[] = {
     {"name", NULL, "name", false, 0},
     {"memory", "resources", "memory", false, 0},
@@ -56,14 +58,57 @@ static bool wants_gpus(const struct invocation *invocation)
     return invocation_flag(invocation, "gpu") || invocation_flag(invocation, "gpus");
 }
 
+/* Takes the CPU out of the devices of --device: "any" stands for the GPUs of all kinds then. */
+static struct json_object *gpus_of(struct json_object *devices)
+{
+    struct json_object *gpus = json_object_new_array();
+
+    for (size_t i = 0; i < json_object_array_length(devices); i++) {
+        const char *name = json_object_get_string(json_object_array_get_idx(devices, i));
+
+        if (strcmp(name, "cpu") != 0)
+            json_object_array_add(gpus,
+                                  json_object_new_string(strcmp(name, "any") == 0 ? "gpu" : name));
+    }
+    return gpus;
+}
+
+/* Reads --device. *words NULL: it is not given. */
+static enum exit_status device_words_read(const struct invocation *invocation,
+                                          struct json_object **words)
+{
+    struct json_object *given = invocation_option_words(invocation, "device"), *gpus;
+    bool memory = invocation_flag(invocation, "gpu-memory");
+
+    *words = given;
+    if (!given || json_object_array_length(given) == 0 || (!wants_gpus(invocation) && !memory))
+        return EXIT_STATUS_DONE; /* the daemon refuses an empty list */
+    gpus = gpus_of(given);
+    if (json_object_array_length(gpus) == 0) {
+        complain("--device names the CPU alone, and --%s asks for a GPU; leave one of both out",
+                 !wants_gpus(invocation)               ? "gpu-memory"
+                 : invocation_flag(invocation, "gpus") ? "gpus"
+                                                       : "gpu");
+        json_object_put(gpus);
+        json_object_put(given);
+        return EXIT_STATUS_USAGE;
+    }
+    if (wants_gpus(invocation))
+        *words = gpus;
+    json_object_put(wants_gpus(invocation) ? given : gpus);
+    return EXIT_STATUS_DONE;
+}
+
 /* Applies --device cuda:0,cpu: the devices that the job may run on, by name, id or kind; and --gpu
  * and --gpus N: that many GPUs, of those that --device names. */
 static enum exit_status devices_set(const struct invocation *invocation, struct json_object *spec)
 {
-    struct json_object *words = invocation_option_words(invocation, "device");
-    struct json_object *device = json_object_new_object(), *section;
+    struct json_object *words, *device, *section;
     int64_t count = 1;
 
+    if (device_words_read(invocation, &words))
+        return EXIT_STATUS_USAGE;
+    device = json_object_new_object();
     if (words || wants_gpus(invocation))
         json_set(spec, "device", device);
     else

@@ -189,6 +189,9 @@ static int refuse_while_it_runs(const struct job_edit *edit, const struct job_ed
 {
     long long id = target->id;
 
+    if (strcmp(edit->path, "put_first") == 0)
+        return error_set(error, -EBUSY, "job %lld is %s: only a job that waits is put first", id,
+                         job_state_to_string(target->state));
     if (target->saves_state)
         return error_set(
             error, -EBUSY,

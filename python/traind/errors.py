@@ -16,16 +16,17 @@ class DaemonUnreachable(TraindError, ConnectionError):
 
 
 class JobFailed(TraindError):
-    """A job that was waited for has failed or was cancelled."""
+    """A job that was waited for has failed or was cancelled. `lacks`: what one lacks that ended well, ", but …"."""
 
-    def __init__(self, status: Status, output: str = "") -> None:
+    def __init__(self, status: Status, output: str = "", lacks: str = "") -> None:
         self.status = status
         self.output = output  # the end of what it printed
-        text = f"job {status.id} ({status.name}) {status.state}: {status.reason or 'no reason is known'}"
+        self.lacks = lacks
+        text = f"job {status.id} ({status.name}) {status.state}: {status.reason or 'no reason is known'}{lacks}"
         super().__init__(text + (f"; the last lines of its output:\n{output}" if output else ""))
 
     def __reduce__(self) -> Any:
-        return JobFailed, (self.status, self.output)
+        return JobFailed, (self.status, self.output, self.lacks)
 
 
 class CallError(TraindError):

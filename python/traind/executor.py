@@ -24,6 +24,8 @@ from .jobs import OUTPUT_TAIL, Job, submit
 from .specification import shell_environment
 
 Result = TypeVar("Result")
+OWN_KEYS = ("command", "model", "data", "train")  # of the specification: a call is a command of its own
+NO_RESULT = ", but the function left its program, as by sys.exit(), and returned nothing"
 WORKERS = 32  # each waits on a connection, of which a user has ConnectionsPerUser (64)
 
 
@@ -88,7 +90,7 @@ class Call:
         try:
             succeeded, value, text = pickle.loads((self.folder / task.RESULT).read_bytes())
         except FileNotFoundError:
-            raise JobFailed(status, job.output(tail=OUTPUT_TAIL)) from None
+            raise JobFailed(status, job.output(tail=OUTPUT_TAIL), NO_RESULT if status.state == "done" else "") from None
         if not succeeded:
             value.__cause__ = RemoteError(text)
             raise value
@@ -105,18 +107,23 @@ class Executor(concurrent.futures.Executor):
         if keys.get("snapshot"):
             raise ValueError("functions are imported from where they lie, so a snapshot would freeze nothing; submit() a "
                              "command with snapshot=True")
+        for name in OWN_KEYS:
+            if name in keys:
+                raise ValueError(f"{name} cannot be set: each job of an executor runs a function; traind.submit() takes {name}")
         self._socket, self._keys = socket, keys
         self._threads = concurrent.futures.ThreadPoolExecutor(max_workers, thread_name_prefix="traind")
         self._folder = tempfile.TemporaryDirectory(prefix="traind-tasks.")
         self._lock = threading.Lock()
         self._running: Set[Job] = set()
-        self._terminated = False
+        self._terminated = self._closed = False
 
     def submit(self, fn: Callable[..., Result], /, *args: Any, **kwargs: Any) -> concurrent.futures.Future[Result]:
         return self.submit_named(function_name(fn), functools.partial(fn, *args, **kwargs))
 
     def submit_named(self, called: str, function: Callable[[], Result], /, **keys: Any) -> concurrent.futures.Future[Result]:
         """As submit(). `called`: the name by which traind learns what such calls take. `keys`: of this job alone."""
+        if self._closed:
+            raise RuntimeError("cannot schedule new futures after shutdown")  # in the words of concurrent.futures
         folder = pathlib.Path(tempfile.mkdtemp(dir=self._folder.name))
         return self._threads.submit(self._run, Call(folder, called, function), {**self._keys, **keys})
 
@@ -133,6 +140,7 @@ class Executor(concurrent.futures.Executor):
                 self._running.discard(job)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        self._closed = True
         self._threads.shutdown(wait, cancel_futures=cancel_futures)
         if wait:
             self._folder.cleanup()

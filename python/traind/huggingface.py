@@ -33,10 +33,10 @@ class TraindCallback(TrainerCallback):
     def on_log(self, args: TrainingArguments, state: TrainerState, control: TrainerControl,
                logs: Optional[Dict[str, Any]] = None, **_: Any) -> None:
         values = {name: value for name, value in (logs or {}).items()
-                  if isinstance(value, (int, float)) and name not in ("epoch", "step")}
+                  if isinstance(value, (int, float))}
         if state.is_world_process_zero and values:
             progress = min(1.0, state.global_step / state.max_steps) if state.max_steps > 0 else None
-            reports.report(values, step=state.global_step, epoch=state.epoch, progress=progress)
+            reports.log_report(values, step=state.global_step, epoch=state.epoch, progress=progress)
 
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
         if args.world_size == 1 and checkpoints.should_checkpoint():

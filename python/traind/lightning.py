@@ -51,7 +51,7 @@ class TraindCallback(Callback):
         found = {name: value for name, value in trainer.callback_metrics.items() if value.numel() == 1}
         values = {name: value for name, value in found.items() if self.moments.setdefault(name, moment) == moment}
         if trainer.is_global_zero and values:
-            reports.report(values, step=trainer.global_step, epoch=trainer.current_epoch, progress=progress(trainer))
+            reports.log_report(values, step=trainer.global_step, epoch=trainer.current_epoch, progress=progress(trainer))
 
 
 def progress(trainer: Trainer) -> Optional[float]:

@@ -61,6 +61,9 @@ class Search:
             trial = self.study.ask()
             try:
                 job = self.make_job(trial)
+                if not isinstance(job, Job):
+                    raise TypeError(f"the function that makes a trial's job returned {job!r}; it must return the job that "
+                                    "traind.submit() gives")
             except optuna.TrialPruned:
                 self.study.tell(trial, state=TrialState.PRUNED)
                 return

@@ -6,13 +6,14 @@ import os
 import re
 import time
 import warnings
-from typing import Dict, Mapping, Optional, SupportsFloat
+from typing import Any, Dict, Mapping, Optional, Set, SupportsFloat
 
 METRICS_MAX = 256  # of one report
 NAME_BYTES_MAX = 128
 STEP_MAX = 9_000_000_000_000_000
 KEYS = ("epoch", "progress")  # of a report, beside its step and its metrics
 RESERVED = ("type", "n", "time")  # members of the spool's other records
+TOLD_ANYWAY = ("step", "epoch")  # of what a trainer logs: the report has them
 CONTROL_CHARACTERS = re.compile("[\x00-\x1f\x7f-\x9f]")
 
 
@@ -36,8 +37,15 @@ def is_step(value: object) -> bool:
         return False
 
 
+_left_out: Set[str] = set()  # names of which log_report() has told
+
+
+def is_name(name: str) -> bool:
+    return name not in RESERVED and 0 < len(name.encode()) <= NAME_BYTES_MAX and not CONTROL_CHARACTERS.search(name)
+
+
 def check_name(name: str) -> None:
-    if name in RESERVED or not 0 < len(name.encode()) <= NAME_BYTES_MAX or CONTROL_CHARACTERS.search(name):
+    if not is_name(name):
         raise ValueError(f"{name!r} names no metric: it has 1 to {NAME_BYTES_MAX} bytes without control characters, and is none of "
                          + ", ".join(RESERVED))
 
@@ -68,7 +76,9 @@ def report(values: Optional[Mapping[str, SupportsFloat]] = None, *, step: Option
 
     A metric is whatever float() takes, such as a tensor of one element. Outside of a job the arguments are checked, and
     nothing else happens: a script runs the same by hand."""
-    numbers = {name: number(name, value) for name, value in {**(values or {}), **metrics}.items()}
+    rest: Dict[str, Any] = dict(values or {})
+    step, epoch, progress = (take(rest, name, given) for name, given in (("step", step), ("epoch", epoch), ("progress", progress)))
+    numbers = {name: number(name, value) for name, value in {**rest, **metrics}.items()}
     data = line(step, None if epoch is None else number("epoch", epoch),
                 None if progress is None else number("progress", progress), numbers)
     if not in_job():
@@ -77,6 +87,30 @@ def report(values: Optional[Mapping[str, SupportsFloat]] = None, *, step: Option
         append(os.environ["TRAIND_SPOOL"], data)
     except OSError as error:  # a full disk is no reason to lose the training
         warnings.warn(f"a report was not stored: {error}", stacklevel=2)
+
+
+def take(values: Dict[str, Any], name: str, given: Any) -> Any:
+    """What is no metric, whether it is an argument of report() or stands among the values."""
+    if name not in values:
+        return given
+    if given is not None:
+        raise ValueError(f"{name} is given twice, as {given!r} and among the values as {values[name]!r}")
+    return values.pop(name)
+
+
+def log_report(values: Mapping[str, SupportsFloat], *, step: int, epoch: Optional[float], progress: Optional[float]) -> None:
+    """Reports what a trainer logs. The names are its user's, and none of them may end the training: what no metric can be called
+    is left out, and a warning says so once."""
+    metrics = {}
+    for name, value in values.items():
+        if is_name(name) and name not in ("progress", *TOLD_ANYWAY):
+            metrics[name] = value
+        elif name not in TOLD_ANYWAY and name not in _left_out:
+            _left_out.add(name)
+            warnings.warn(f"{name!r} is logged, and no metric of traind can be called so: it is left out", stacklevel=3)
+    names = list(metrics)
+    for first in range(0, len(names), METRICS_MAX):
+        report({name: metrics[name] for name in names[first:first + METRICS_MAX]}, step=step, epoch=epoch, progress=progress)
 
 
 def append(spool: str, data: bytes) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from typing import Any, Dict, List, Mapping, Sequence, Union
 
 from .device_guess import with_guess
@@ -15,6 +16,7 @@ INHERITED = ("PATH", "LANG", "VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONPATH", "LD_LI
 LEFT_OUT = ("_", "SHLVL", "PWD", "OLDPWD", "CUDA_VISIBLE_DEVICES")
 NAME_BYTES_MAX = 128
 SHELL_ENVIRONMENT_MAX = 256 * 1024  # bytes
+STACK_LEVEL = 4  # of a warning: the caller of submit()
 
 
 def is_utf8(text: str) -> bool:
@@ -27,9 +29,12 @@ def is_utf8(text: str) -> bool:
 
 def shell_environment() -> Dict[str, str]:
     """The environment of this process, for a command. traind does not tell commands apart by it."""
-    found = {name: value for name, value in os.environ.items()
-             if name not in LEFT_OUT and (name == "TRAIND_SOCKET" or not name.startswith("TRAIND_"))
-             and is_utf8(name + value) and len(name.encode()) < 256}
+    wanted = {name: value for name, value in os.environ.items()
+              if name not in LEFT_OUT and (name == "TRAIND_SOCKET" or not name.startswith("TRAIND_"))}
+    found = {name: value for name, value in wanted.items() if is_utf8(name + value) and len(name.encode()) < 256}
+    for name in wanted.keys() - found.keys():
+        if not is_utf8(name + wanted[name]):
+            warnings.warn(f"the variable {name!r} is no UTF-8, which all texts are: the job goes without it", stacklevel=STACK_LEVEL)
     size = sum(len(f"{name}={value}".encode()) for name, value in found.items())
     if size > SHELL_ENVIRONMENT_MAX:
         raise ValueError(f"the environment has {size} bytes, more than a job takes along ({SHELL_ENVIRONMENT_MAX}); give "
@@ -46,7 +51,8 @@ def command_words(given: Sequence[Any]) -> List[str]:
     words = []
     for word in given:
         if not isinstance(word, (str, os.PathLike)):
-            raise TypeError(f"a command is a list of texts and paths; {word!r} is neither: write {str(word)!r}")
+            text = os.fsdecode(word) if isinstance(word, bytes) else str(word)
+            raise TypeError(f"a command is a list of texts and paths; {word!r} is neither: write {text!r}")
         text = os.fspath(word)
         if not isinstance(text, str) or not is_utf8(text):
             raise ValueError(f"{text!r} is no UTF-8, which the texts of a job are; rename the file or give it a link")
@@ -79,6 +85,11 @@ def complete(given: Specification, keys: Mapping[str, Any]) -> Dict[str, Any]:
         spec.setdefault("shell_environment", shell_environment())
     spec = {key: value for key, value in spec.items() if value is not None}
     spec.setdefault("directory", os.getcwd())
-    inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
-    spec["environment"] = {**inherited, **spec.get("environment", {})}
+    own = spec.get("environment", {})
+    inherited = {name: os.environ[name] for name in INHERITED if name in os.environ and name not in own}
+    for name, value in inherited.items():
+        if not is_utf8(value):
+            raise ValueError(f"the variable {name} is no UTF-8, which all texts are; set it so, or give the job another one: "
+                             f"environment={{{name!r}: ...}}")
+    spec["environment"] = {**inherited, **own}
     return with_guess(spec)

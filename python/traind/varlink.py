@@ -37,7 +37,10 @@ def encode(method: str, parameters: Reply, more: bool) -> bytes:
                       "parameters": {key: value for key, value in parameters.items() if value is not None}}
     if more:
         message["more"] = True
-    text = json.dumps(message, default=plain, allow_nan=False, ensure_ascii=False)
+    try:
+        text = json.dumps(message, default=plain, allow_nan=False, ensure_ascii=False)
+    except ValueError as error:
+        raise ValueError(f"a number is NaN or infinite, or a list holds itself, which no job can be given: {error}") from error
     if "\\u0000" in text.replace("\\\\", ""):
         raise ValueError("a text holds a NUL character, which no job can be given")
     data = text.encode() + b"\0"

@@ -12,6 +12,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,7 +21,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-enum { FAILURES_DESCRIPTOR = 9 };
+enum { FAILURES_DESCRIPTOR = 9, INTERPRETER_BYTES_MAX = 128 };
 
 /* ---- cgroup ---------------------------------------------------------------------------------- */
 
@@ -96,7 +97,9 @@ enum child_step { CHILD_CGROUP, CHILD_IDENTITY, CHILD_DIRECTORY, CHILD_PARENT, C
 
 struct child_failure {
     enum child_step step;
-    int code; /* errno */
+    int code;                                /* errno */
+    char interpreter[INTERPRETER_BYTES_MAX]; /* that the program's first line names; "": none */
+    bool carriage_return;                    /* ... with a character behind it that no name has */
 };
 
 /* Opens /proc as the daemon's user: a process with PR_SET_DUMPABLE 0 could not do so as the job's
@@ -109,6 +112,50 @@ static int child_become_user(const struct attempt_config *config)
         return error.code;
     attempt_identity_adjust_oom_score(config);
     return attempt_identity_drop(config, &error);
+}
+
+/* Reads which interpreter the first line of a program names. False: there is no such file. */
+static bool first_line_read(struct child_failure *failure, const char *path)
+{
+    AUTO_CLOSE int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    char line[sizeof failure->interpreter + 2] = "", *name = line + 2;
+    size_t length = 0;
+
+    if (file < 0 || read(file, line, sizeof line - 1) < 0)
+        return false;
+    if (strncmp(line, "#!", 2) != 0)
+        return true;
+    name += strspn(name, " \t");
+    while (isgraph((unsigned char)name[length]))
+        length++;
+    snprintf(failure->interpreter, sizeof failure->interpreter, "%.*s", (int)length, name);
+    failure->carriage_return = name[length] == '\r';
+    return true;
+}
+
+/* Says more about a program that could not be executed, with the rights of its user. */
+static void child_look(struct child_failure *failure, const char *program)
+{
+    const char *at = getenv("PATH");
+    struct stat status;
+
+    if (failure->code == EACCES && stat(program, &status) == 0 && S_ISDIR(status.st_mode))
+        failure->code = EISDIR;
+    if (failure->code != ENOENT)
+        return;
+    if (strchr(program, '/')) {
+        first_line_read(failure, program);
+        return;
+    }
+    while (at && *at) {
+        char path[PATH_MAX];
+        size_t length = strcspn(at, ":");
+
+        snprintf(path, sizeof path, "%.*s/%s", (int)length, at, program);
+        if (access(path, X_OK) == 0 && first_line_read(failure, path))
+            return;
+        at += length + (at[length] == ':');
+    }
 }
 
 /* In the child: never returns. */
@@ -153,6 +200,8 @@ static void child_run(const struct shim_trainee *trainee, const struct attempt_c
     execvp(config->arguments[0], config->arguments);
 failed:
     failure.code = errno;
+    if (failure.step == CHILD_EXEC)
+        child_look(&failure, config->arguments[0]);
 told:
     if (write(failures, &failure, sizeof failure) < 0) {
         /* the parent has ended: nothing can be reported */
@@ -179,6 +228,19 @@ static int child_explain(const struct attempt_config *config, struct child_failu
                                config->directory, config->user);
     case CHILD_EXEC:
         break;
+    }
+    if (failure.code == EISDIR)
+        return error_set(error, -EISDIR, "%s is a folder; name the program in it", program);
+    if (failure.code == ENOENT && *failure.interpreter) {
+        *exit_status = 127;
+        return error_set(error, -ENOENT,
+                         "command not found: the first line of %s names the interpreter %s%s",
+                         program, failure.interpreter,
+                         failure.carriage_return
+                             ? " with a carriage return behind it, as lines end on Windows; "
+                               "dos2unix mends that"
+                             : ", which does not exist; a virtual environment that was moved, for "
+                               "example, has to be made again");
     }
     if (failure.code == ENOENT && !strchr(program, '/')) {
         *exit_status = 127;

@@ -67,6 +67,21 @@ static void changes_are_told(void **state)
                   "priority 0 → 1; model.hidden [128] → [8]", JOB_EDIT_UNBEGUN);
 }
 
+/* A guess of where the command belongs, which was made of another command, is dropped. */
+static void a_guess_goes_with_its_command(void **state)
+{
+    static const char guessed[] =
+        "{\"command\": [\"a\"], \"directory\": \"/tmp\", \"device\": {\"guess\": \"cpu\"}}";
+
+    (void)state;
+    expect_change(guessed, "{\"command\": [\"a\"], \"priority\": 1}", "priority 0 → 1",
+                  JOB_EDIT_ALWAYS);
+    expect_change(guessed, "{\"directory\": \"/\"}", "directory /tmp → /; device.guess cpu → none",
+                  JOB_EDIT_WAITING);
+    expect_change(guessed, "{\"command\": [\"a\", \"b\"], \"device\": {\"guess\": \"gpu\"}}",
+                  "command [\"a\"] → [\"a\",\"b\"]; device.guess cpu → gpu", JOB_EDIT_WAITING);
+}
+
 static void a_long_change_is_cut(void **state)
 {
     char changes[4096] = "{\"environment\": {\"A\": \"2\"";
@@ -161,9 +176,8 @@ static void the_remedy_is_named(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(changes_are_told),
-        cmocka_unit_test(a_long_change_is_cut),
-        cmocka_unit_test(invalid_changes_are_refused),
+        cmocka_unit_test(changes_are_told),     cmocka_unit_test(a_guess_goes_with_its_command),
+        cmocka_unit_test(a_long_change_is_cut), cmocka_unit_test(invalid_changes_are_refused),
         cmocka_unit_test(the_remedy_is_named),
     };
 
