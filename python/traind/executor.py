@@ -110,13 +110,15 @@ class Executor(concurrent.futures.Executor):
         self._folder = tempfile.TemporaryDirectory(prefix="traind-tasks.")
         self._lock = threading.Lock()
         self._running: Set[Job] = set()
-        self._terminated = False
+        self._ended = self._terminated = False
 
     def submit(self, fn: Callable[..., Result], /, *args: Any, **kwargs: Any) -> concurrent.futures.Future[Result]:
         return self.submit_named(function_name(fn), functools.partial(fn, *args, **kwargs))
 
     def submit_named(self, called: str, function: Callable[[], Result], /, **keys: Any) -> concurrent.futures.Future[Result]:
         """As submit(). `called`: the name by which traind learns what such calls take. `keys`: of this job alone."""
+        if self._ended:
+            raise RuntimeError("cannot schedule new futures after shutdown")  # as its relatives say it
         folder = pathlib.Path(tempfile.mkdtemp(dir=self._folder.name))
         return self._threads.submit(self._run, Call(folder, called, function), {**self._keys, **keys})
 
@@ -133,6 +135,7 @@ class Executor(concurrent.futures.Executor):
                 self._running.discard(job)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        self._ended = True
         self._threads.shutdown(wait, cancel_futures=cancel_futures)
         if wait:
             self._folder.cleanup()
