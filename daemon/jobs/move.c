@@ -74,11 +74,6 @@ void job_forgive(struct jobs *jobs, struct job *job)
 
 /* ---- when it may ----------------------------------------------------------------------------- */
 
-static bool saves_state(const struct job *job)
-{
-    return job->kind == JOB_NATIVE || (job->details && job->details->preemption.possible);
-}
-
 /* Whether the job, suspended, could go on on the device that a user wishes, if there is a wish. */
 static bool goes_on_there(const struct jobs *jobs, const struct job *job,
                           const struct job_change *change)
@@ -114,7 +109,7 @@ bool job_can_make_room(const struct jobs *jobs, const struct job *job)
     const struct job_change change = {.preemption = PREEMPTION_PRIORITY};
     char why[JOB_REASON_MAX];
 
-    return saves_state(job) || can_be_suspended(jobs, job, &change, why, sizeof why);
+    return job_saves_state(job) || can_be_suspended(jobs, job, &change, why, sizeof why);
 }
 
 static bool one_leaves(const struct device *device)
@@ -198,7 +193,7 @@ static bool leaves_suspended(const struct jobs *jobs, const struct job *job,
 {
     char why[JOB_REASON_MAX];
 
-    if (change->preemption == PREEMPTION_DEVICE_LOST || saves_state(job) ||
+    if (change->preemption == PREEMPTION_DEVICE_LOST || job_saves_state(job) ||
         !goes_on_there(jobs, job, change))
         return false;
     return job->attempt->suspension.state == SUSPENSION_BEGINS ||
@@ -257,7 +252,7 @@ static struct job *find_job(struct jobs *jobs, int64_t id, const struct job_chan
 static bool waits_until_found(struct jobs *jobs, const struct job *job, early_change carry_out,
                               const struct job_change *change)
 {
-    return !change->at_once && !saves_state(job) &&
+    return !change->at_once && !job_saves_state(job) &&
            early_change_waits(jobs, job, carry_out, change);
 }
 
@@ -268,7 +263,8 @@ static int check_leaves(const struct jobs *jobs, const struct job *job,
     char why[JOB_REASON_MAX];
     struct error error;
 
-    if (saves_state(job) || change->force || job->attempt->suspension.state == SUSPENSION_BEGINS ||
+    if (job_saves_state(job) || change->force ||
+        job->attempt->suspension.state == SUSPENSION_BEGINS ||
         can_be_suspended(jobs, job, change, why, sizeof why))
         return 0;
     error_set(&error, -ERROR_UNSUPPORTED,
@@ -286,7 +282,7 @@ static const char *say_leaving(const struct jobs *jobs, const struct job *job,
     char why[JOB_REASON_MAX];
 
     snprintf(reason, JOB_REASON_MAX, "%s: %s", what,
-             saves_state(job) ? "it writes its checkpoint first"
+             job_saves_state(job) ? "it writes its checkpoint first"
              : can_be_suspended(jobs, job, change, why, sizeof why) ? "it is suspended"
                                                                     : "it begins from the start");
     return reason;
@@ -453,7 +449,7 @@ static int check_target(const struct job *job, const struct device *device, stru
 static int check_goes_on(const struct jobs *jobs, const struct job *job,
                          const struct device *device, struct error *error)
 {
-    if (!job->attempt || job->attempt->planning || saves_state(job) ||
+    if (!job->attempt || job->attempt->planning || job_saves_state(job) ||
         job_goes_on_on(jobs, job, device))
         return 0;
     return error_set(error, -ERROR_UNSUPPORTED,
