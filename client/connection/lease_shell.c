@@ -22,6 +22,7 @@
 
 enum { LOOK_MILLISECONDS = 250, HANG_UP_SECONDS = 5 };
 
+static const double STOOD_STILL_SECONDS = 3;              /* a turn takes less than one */
 static const double WARN_SECONDS = 300, WARN_PART = 0.25; /* before an end, whichever is less */
 static const double BUSY_PART =
     0.01; /* of a core: what an idle shell with a prompt takes is less */
@@ -34,7 +35,8 @@ struct lease_shell {
     pid_t pid;
     unsigned char typed[2 * LEASE_DATA_MAX]; /* what the terminal has not taken yet */
     size_t typed_used;
-    double begun, used_at; /* monotonic */
+    double begun, used_at; /* monotonic; later by the time that it stood still */
+    double turned_at;      /* monotonic; of the last turn */
     double looked_at, processor_seconds;
     bool warned_end, warned_idle;
     double hung_up_at; /* 0: the shell may go on */
@@ -143,10 +145,28 @@ static void idle_look(struct lease_shell *shell, double now)
     }
 }
 
+/* Where the job was suspended, this process was frozen with the others: the person could not use
+ * the device meanwhile, and does not pay for it. */
+static void stand_still_look(struct lease_shell *shell, double now)
+{
+    double stood = now - shell->turned_at;
+    char text[32];
+
+    shell->turned_at = now;
+    if (stood <= STOOD_STILL_SECONDS)
+        return;
+    shell->begun += stood;
+    shell->used_at = fmin(shell->used_at + stood, now);
+    shell->looked_at = fmin(shell->looked_at + stood, now);
+    tell(shell, "this lease stood still for %s, in which its time did not pass",
+         text_format_duration(stood, text, sizeof text));
+}
+
 static void time_look(struct lease_shell *shell)
 {
     double now = clock_monotonic();
 
+    stand_still_look(shell, now);
     if (shell->hung_up_at > 0 && now - shell->hung_up_at > HANG_UP_SECONDS)
         kill(-shell->pid, SIGKILL);
     if (shell->hung_up_at <= 0)
@@ -284,7 +304,7 @@ int lease_shell_run(struct invocation *invocation, const struct lease_terms *ter
     if (socket < 0)
         return -1;
     lease_link_open(&shell.link, socket);
-    shell.begun = shell.used_at = shell.looked_at = clock_monotonic();
+    shell.begun = shell.used_at = shell.looked_at = shell.turned_at = clock_monotonic();
     if (shell_start(&shell, error) < 0)
         return -1;
     while (waitpid(shell.pid, &status, WNOHANG) != shell.pid) {

@@ -34,6 +34,9 @@ static const struct launcher launchers[] = {
     {"stdbuf", WRAPPER, NULL, "-i -o -e --input --output --error", 0},
     {"timeout", WRAPPER, NULL, "-k -s --kill-after --signal", 1},
     {"taskset chrt", WRAPPER, NULL, "", 1},
+    {"xargs", WRAPPER, NULL, "-n -P -I -L -s -d -E -a --max-args --max-procs --max-lines --delimiter --arg-file", 0},
+    {"parallel", WRAPPER, NULL, "-j -n -N -S -I -C -a --jobs --max-args --delay --joblog --results --timeout", 0},
+    {"watch", WRAPPER, NULL, "-n --interval", 0},
     {"flock", WRAPPER, NULL, "-w -E --timeout --wait", 1},
     {"xargs parallel", WRAPPER, NULL,
      "-a -d -j -n -s -E -I -L -N -P --arg-file --delay --delimiter --jobs --joblog --max-args --max-procs --results"

@@ -130,8 +130,9 @@ static const char *bracket_end(const struct script *script, const char *at, char
     return script->end;
 }
 
-/* Writes the output of $(…) where it is known: the folder of the script. */
-static void output_put(struct script *script, const char *text, size_t length, bool quoted)
+/* Looks at the commands of $(…) or `…`, and writes their output where it is known: the folder of
+ * the script. */
+static void substitution_read(struct script *script, const char *text, size_t length, bool quoted)
 {
     AUTO_FREE char *copy = memory_format("%.*s", (int)length, text);
     AUTO_FREE char *folder = memory_copy_text(script->name);
@@ -143,7 +144,18 @@ static void output_put(struct script *script, const char *text, size_t length, b
         value_put(script, slash ? folder : ".", quoted);
     } else if (strcmp(copy, "pwd") == 0) {
         value_put(script, script->directory, quoted);
+    } else if (*copy != '(') { /* else it is arithmetic */
+        script_run(script->look, script->directory, copy, length, script->name, script->arguments);
     }
+}
+
+static void backticks_read(struct script *script, bool quoted)
+{
+    const char *text = script->at + 1, *end = memchr(text, '`', (size_t)(script->end - text));
+
+    end = end ? end : script->end;
+    script->at = end + (end < script->end);
+    substitution_read(script, text, (size_t)(end - text), quoted);
 }
 
 /* Reads what stands behind "$". */
@@ -161,7 +173,7 @@ static void expansion_read(struct script *script, bool quoted)
         return;
     if (*start == '(') {
         script->at = bracket_end(script, start + 1, '(', ')');
-        output_put(script, start + 1, (size_t)(script->at - start - 1), quoted);
+        substitution_read(script, start + 1, (size_t)(script->at - start - 1), quoted);
         script->at += script->at < script->end;
         return;
     }
@@ -196,6 +208,8 @@ static void double_quotes_read(struct script *script)
             script->at += 2;
         } else if (*script->at == '$') {
             expansion_read(script, true);
+        } else if (*script->at == '`') {
+            backticks_read(script, true);
         } else {
             word_put(script, script->at++, 1);
         }
@@ -276,9 +290,16 @@ static bool builtin_run(struct script *script, char **words, size_t count)
         return true;
     }
     if (strcmp(words[0], "eval") == 0) {
-        for (size_t i = 1; i < count; i++)
-            script_run(script->look, script->directory, words[i], strlen(words[i]), script->name,
-                       script->arguments);
+        AUTO_FREE char *text = memory_copy_text("");
+
+        for (size_t i = 1; i < count; i++) {
+            char *longer = memory_format("%s %s", text, words[i]);
+
+            free(text);
+            text = longer;
+        }
+        script_run(script->look, script->directory, text, strlen(text), script->name,
+                   script->arguments);
         return true;
     }
     return is_one_of(words[0], others);
@@ -307,6 +328,10 @@ static void command_start(struct script *script, char **words, size_t count, con
         look_at_python_text(look, script->directory, "the text for python", here, here_size);
         return;
     }
+    if (reads_program(words, count)) { /* from a file or a pipe */
+        look->unknown = true;
+        return;
+    }
     path = look_program_path(look, script->directory, words[0]);
     if (path || look->depth == LOOK_DEPTH_MAX)
         look_at_words(look, &command);
@@ -327,7 +352,7 @@ static void command_end(struct script *script, const char *here, size_t here_siz
     word_end(script);
     script->drops_word = false;
     while (first < script->count && is_one_of(script->words[first], reserved))
-        first++;
+        first += strcmp(script->words[first], "function") == 0 && first + 1 < script->count ? 2 : 1;
     count = script->count - first;
     while (assignments < count && is_assignment(script->words[first + assignments]))
         assignments++;
@@ -424,9 +449,7 @@ static void token_read(struct script *script)
         variable_put(script, "HOME", true);
         script->at++;
     } else if (c == '`') {
-        const char *end = memchr(script->at + 1, '`', (size_t)(script->end - script->at - 1));
-
-        script->at = end ? end + 1 : script->end;
+        backticks_read(script, false);
     } else if (c == '#' && !script->output) {
         const char *end = memchr(script->at, '\n', (size_t)(script->end - script->at));
 

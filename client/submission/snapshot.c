@@ -311,11 +311,12 @@ static void tell_names(const struct snapshot_names *names, const char *what)
 /* Whether the text names something below the folder by an absolute path. */
 static bool names_folder(const char *text, const char *folder)
 {
-    const char *found = strstr(text, folder);
     size_t length = strlen(folder);
 
-    return length > 1 && found && (found == text || strchr(":= ", found[-1])) &&
-           strchr("/: ", found[length]);
+    for (const char *at = text; length > 1 && (at = strstr(at, folder)); at++)
+        if ((at == text || strchr(":= ", at[-1])) && strchr("/: ", at[length]))
+            return true;
+    return false;
 }
 
 /* An absolute path leads out of the snapshot, to what may change. */

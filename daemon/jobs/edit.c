@@ -172,8 +172,7 @@ static struct job_edit_target describe(struct jobs *jobs, const struct job *job)
         .suspended = job_is_suspended(job),
         .begun = job->attempt_number > 0,
         .planning = job->kind == JOB_NATIVE && planning_turns_find(jobs, job->id),
-        .saves_state =
-            job->kind == JOB_NATIVE || (job->details && job->details->preemption.possible),
+        .saves_state = job_saves_state(job),
         .run_seconds = attempt ? attempt_run_seconds(attempt, clock_now()) : 0,
         .pinned = job->needs->pinned,
     };

@@ -3,6 +3,7 @@
 
 #include "daemon/attempts/attempt.h"
 #include "daemon/devices/driver.h"
+#include "daemon/jobs/details.h"
 #include "daemon/jobs/job_needs.h"
 #include "daemon/jobs/workload.h"
 #include "daemon/work/job_table.h"
@@ -87,6 +88,11 @@ bool job_has_better_way(const struct job *job, const struct device *device)
     return device->same_hardware && !needs->force && !needs->pinned &&
            !(needs->prefer && device_matches(device, needs->prefer)) &&
            job_could_run_on(job, device->ledger);
+}
+
+bool job_saves_state(const struct job *job)
+{
+    return job->kind == JOB_NATIVE || (job->details && job->details->preemption.possible);
 }
 
 bool job_is_suspended(const struct job *job)

@@ -10,6 +10,10 @@ uint64_t job_memory(const struct job *job, const struct device *device);
 /* Why the device cannot run the job, whatever the job's specification allows; NULL: it can. */
 const char *job_obstacle(const struct job *job, const struct device *device);
 
+/* Whether it goes on from what it has saved after it has left its devices. A command that does not
+ * say so (preemptible) can only be suspended. */
+bool job_saves_state(const struct job *job);
+
 /* Whether its attempt is suspended: it has left its devices and waits to go on. */
 bool job_is_suspended(const struct job *job);
 

@@ -74,20 +74,29 @@ void job_forgive(struct jobs *jobs, struct job *job)
 
 /* ---- when it may ----------------------------------------------------------------------------- */
 
-static bool saves_state(const struct job *job)
+/* Whether the job, suspended, could go on on the device that a user wishes, if there is a wish. */
+static bool goes_on_there(const struct jobs *jobs, const struct job *job,
+                          const struct job_change *change)
 {
-    return job->kind == JOB_NATIVE || (job->details && job->details->preemption.possible);
+    const struct device *device =
+        change->device ? devices_find(jobs->daemon->devices, change->device) : NULL;
+
+    return !device || job_goes_on_on(jobs, job, device);
 }
 
 /* Whether the job goes on where it was, without its own help, after it has left its devices. On the
  * CPU it would still hold the memory there, so only a pause is worth it. False: `why` gets a
  * sentence. */
 static bool can_be_suspended(const struct jobs *jobs, const struct job *job,
-                             enum preemption preemption, char *why, size_t size)
+                             const struct job_change *change, char *why, size_t size)
 {
     const struct device_claim *claim = &job->attempt->claim;
 
-    if (preemption != PREEMPTION_PAUSED && claim->device_count > 0 &&
+    if (!goes_on_there(jobs, job, change)) {
+        snprintf(why, size, "suspended, it could not go on on %s", change->device);
+        return false;
+    }
+    if (change->preemption != PREEMPTION_PAUSED && claim->device_count > 0 &&
         claim->devices[0]->driver->kind.is_host) {
         snprintf(why, size, "on the CPU a command is only frozen when it is paused");
         return false;
@@ -97,9 +106,10 @@ static bool can_be_suspended(const struct jobs *jobs, const struct job *job,
 
 bool job_can_make_room(const struct jobs *jobs, const struct job *job)
 {
+    const struct job_change change = {.preemption = PREEMPTION_PRIORITY};
     char why[JOB_REASON_MAX];
 
-    return saves_state(job) || can_be_suspended(jobs, job, PREEMPTION_PRIORITY, why, sizeof why);
+    return job_saves_state(job) || can_be_suspended(jobs, job, &change, why, sizeof why);
 }
 
 static bool one_leaves(const struct device *device)
@@ -183,10 +193,11 @@ static bool leaves_suspended(const struct jobs *jobs, const struct job *job,
 {
     char why[JOB_REASON_MAX];
 
-    if (change->preemption == PREEMPTION_DEVICE_LOST || saves_state(job))
+    if (change->preemption == PREEMPTION_DEVICE_LOST || job_saves_state(job) ||
+        !goes_on_there(jobs, job, change))
         return false;
     return job->attempt->suspension.state == SUSPENSION_BEGINS ||
-           can_be_suspended(jobs, job, change->preemption, why, sizeof why);
+           can_be_suspended(jobs, job, change, why, sizeof why);
 }
 
 void job_preempt(struct jobs *jobs, struct job *job, const struct job_change *change)
@@ -241,7 +252,7 @@ static struct job *find_job(struct jobs *jobs, int64_t id, const struct job_chan
 static bool waits_until_found(struct jobs *jobs, const struct job *job, early_change carry_out,
                               const struct job_change *change)
 {
-    return !change->at_once && !saves_state(job) &&
+    return !change->at_once && !job_saves_state(job) &&
            early_change_waits(jobs, job, carry_out, change);
 }
 
@@ -252,8 +263,9 @@ static int check_leaves(const struct jobs *jobs, const struct job *job,
     char why[JOB_REASON_MAX];
     struct error error;
 
-    if (saves_state(job) || change->force || job->attempt->suspension.state == SUSPENSION_BEGINS ||
-        can_be_suspended(jobs, job, change->preemption, why, sizeof why))
+    if (job_saves_state(job) || change->force ||
+        job->attempt->suspension.state == SUSPENSION_BEGINS ||
+        can_be_suspended(jobs, job, change, why, sizeof why))
         return 0;
     error_set(&error, -ERROR_UNSUPPORTED,
               "job %lld is a command that does not say that it saves its state (preemptible), and "
@@ -264,16 +276,15 @@ static int check_leaves(const struct jobs *jobs, const struct job *job,
 
 /* Says `what` happens to the running job, and what becomes of what it has done. */
 static const char *say_leaving(const struct jobs *jobs, const struct job *job,
-                               enum preemption preemption, const char *what,
+                               const struct job_change *change, const char *what,
                                char reason[JOB_REASON_MAX])
 {
     char why[JOB_REASON_MAX];
 
     snprintf(reason, JOB_REASON_MAX, "%s: %s", what,
-             saves_state(job) ? "it writes its checkpoint first"
-             : can_be_suspended(jobs, job, preemption, why, sizeof why)
-                 ? "it is suspended"
-                 : "it begins from the start");
+             job_saves_state(job) ? "it writes its checkpoint first"
+             : can_be_suspended(jobs, job, change, why, sizeof why) ? "it is suspended"
+                                                                    : "it begins from the start");
     return reason;
 }
 
@@ -296,7 +307,7 @@ void jobs_pause(struct daemon *daemon, int64_t id, struct job_change change)
     change.preemption = PREEMPTION_PAUSED;
     if (is_running(job)) {
         if (!change.reason)
-            change.reason = say_leaving(jobs, job, change.preemption, "paused", reason);
+            change.reason = say_leaving(jobs, job, &change, "paused", reason);
         if (check_leaves(jobs, job, &change) == 0)
             job_preempt(jobs, job, &change);
         return;
@@ -372,8 +383,7 @@ void jobs_requeue(struct daemon *daemon, int64_t id, struct job_change change)
         return;
     change.preemption = PREEMPTION_REQUEUED;
     if (is_running(job))
-        change.reason =
-            say_leaving(jobs, job, change.preemption, "queued again on request", reason);
+        change.reason = say_leaving(jobs, job, &change, "queued again on request", reason);
     if (job->state == JOB_PAUSED) {
         queue_again(jobs, job, &change, 0, "queued again on request");
     } else if (is_running(job)) {
@@ -439,7 +449,7 @@ static int check_target(const struct job *job, const struct device *device, stru
 static int check_goes_on(const struct jobs *jobs, const struct job *job,
                          const struct device *device, struct error *error)
 {
-    if (!job->attempt || job->attempt->planning || saves_state(job) ||
+    if (!job->attempt || job->attempt->planning || job_saves_state(job) ||
         job_goes_on_on(jobs, job, device))
         return 0;
     return error_set(error, -ERROR_UNSUPPORTED,
@@ -468,6 +478,21 @@ static void pin_alone(struct jobs *jobs, struct job *job, const struct job_chang
     jobs_dispatch(jobs);
 }
 
+/* Ends a suspended job, which cannot go on on the device: it begins from the start there. One that
+ * is paused stays so. */
+static void end_suspended(struct jobs *jobs, struct job *job, struct job_change *change)
+{
+    char reason[JOB_REASON_MAX];
+
+    snprintf(reason, sizeof reason, "moves to %s: it begins from the start, as it was suspended",
+             change->device);
+    change->reason = reason;
+    change->preemption = job->state == JOB_PAUSED ? PREEMPTION_PAUSED : PREEMPTION_MOVED;
+    job_take_from_queues(jobs, job);
+    job->attempt->suspension.state = SUSPENSION_ENDS;
+    job_preempt(jobs, job, change);
+}
+
 void jobs_move(struct daemon *daemon, int64_t id, struct job_change change)
 {
     struct jobs *jobs = daemon->jobs;
@@ -490,15 +515,19 @@ void jobs_move(struct daemon *daemon, int64_t id, struct job_change change)
         return;
     }
     change.device = anywhere ? "" : device->name;
+    if (job_is_suspended(job) && !goes_on_there(jobs, job, &change)) {
+        end_suspended(jobs, job, &change);
+        return;
+    }
     if (anywhere || !is_running(job) || is_on(job, device)) {
         pin_alone(jobs, job, &change);
         return;
     }
+    change.preemption = PREEMPTION_MOVED;
     if (check_leaves(jobs, job, &change) < 0)
         return;
-    change.preemption = PREEMPTION_MOVED;
     snprintf(what, sizeof what, "moves to %s", device->name);
-    say_leaving(jobs, job, change.preemption, what, reason);
+    say_leaving(jobs, job, &change, what, reason);
     change.reason = reason;
     job_preempt(jobs, job, &change);
 }

@@ -40,12 +40,19 @@ static const double unknown_least_seconds = 60;
 
 /* ---- one job --------------------------------------------------------------------------------- */
 
+/* Whether its processes themselves go on elsewhere: it is suspended, or can leave by that alone. */
+static bool keeps_processes(const struct job *job)
+{
+    return job_is_suspended(job) ||
+           (job->attempt && !job->attempt->planning && !job_saves_state(job));
+}
+
 static bool may_run_on(const struct jobs *jobs, const struct job *job, const struct device *device)
 {
     return job_needs_allow(job->needs, (enum job_kind)job->kind, device) &&
            job_default_allows(jobs, job, device) && !job_obstacle(job, device) &&
            !job_has_better_way(job, device) &&
-           (!job_is_suspended(job) || job_goes_on_on(jobs, job, device));
+           (!keeps_processes(job) || job_goes_on_on(jobs, job, device));
 }
 
 /* Seconds that the rest of the job takes beside its steps: the evaluations of the plan, or what a

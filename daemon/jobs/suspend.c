@@ -125,8 +125,7 @@ double job_suspension_seconds(const struct jobs *jobs, const struct job *job, do
                    ? otherwise
                    : suspension_cost(jobs->suspension_costs, attempt->suspension.devices[0],
                                      attempt->suspension.memory, SUSPENSION_BACK);
-    if ((job->details && job->details->preemption.possible) ||
-        !job_can_be_suspended(jobs, job, why, sizeof why))
+    if (job_saves_state(job) || !job_can_be_suspended(jobs, job, why, sizeof why))
         return otherwise;
     return suspension_cost(jobs->suspension_costs, attempt->claim.devices[0],
                            device_claim_need(&attempt->claim), SUSPENSION_OUT) +

@@ -16,12 +16,14 @@ static void on_readable(uv_poll_t *poll, int status, int events)
     struct wall_timer *timer = poll->data;
     uint64_t expirations;
     ssize_t got = read(timer->descriptor, &expirations, sizeof expirations);
+    bool clock_was_set = timer->clock_was_set || got < 0;
 
     (void)status;
     (void)events;
     if (got < 0 && errno == EAGAIN)
         return;
-    timer->ring(timer->data, got < 0);
+    timer->clock_was_set = false;
+    timer->ring(timer->data, clock_was_set);
 }
 
 void wall_timer_start(struct wall_timer *timer, uv_loop_t *loop, const char *purpose,
@@ -51,12 +53,12 @@ void wall_timer_close(struct wall_timer *timer)
     timer->descriptor = -1;
 }
 
-void wall_timer_set(struct wall_timer *timer, double at)
+/* Sets the timer. False: the clock was set since it was last looked at, and the kernel, having said
+ * so here, does not make the descriptor readable for that any more. */
+static bool arm(const struct wall_timer *timer, double at)
 {
     struct itimerspec setting = {0};
 
-    if (timer->descriptor < 0)
-        return;
     if (at > 0) {
         setting.it_value.tv_sec = (time_t)floor(at);
         setting.it_value.tv_nsec = (long)(1e9 * (at - floor(at)));
@@ -64,7 +66,22 @@ void wall_timer_set(struct wall_timer *timer, double at)
             setting.it_value.tv_nsec = 1; /* 0 would disarm it */
     }
     if (timerfd_settime(timer->descriptor, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &setting,
-                        NULL) < 0 &&
-        errno != ECANCELED)
-        log_error("a timer cannot be set: %s", strerror(errno));
+                        NULL) == 0)
+        return true;
+    if (errno == ECANCELED)
+        return false;
+    log_error("a timer cannot be set: %s", strerror(errno));
+    return true;
+}
+
+void wall_timer_set(struct wall_timer *timer, double at)
+{
+    static const double long_ago = 1e-9;
+
+    if (timer->descriptor < 0)
+        return;
+    if (!timer->clock_was_set && arm(timer, at))
+        return;
+    timer->clock_was_set = true;
+    arm(timer, long_ago); /* so that it rings at once */
 }

@@ -9,6 +9,7 @@ struct wall_timer {
     uv_poll_t poll;
     void (*ring)(void *data, bool clock_was_set);
     void *data;
+    bool clock_was_set; /* which is not told yet */
 };
 
 /* `purpose` ends a log line where the kernel has no such timer. The timer must outlive the loop. */

@@ -322,18 +322,28 @@ static bool day_matches(const struct calendar *calendar, int year, int month, in
                                     : bits_have(&calendar->days, day));
 }
 
-/* The moment of a local or UTC time; -1: clocks do not show it. */
-static int64_t moment_of(const struct calendar *calendar, const struct tm *wanted)
+/* The moment of a local or UTC time, of which it is known whether it is daylight saving time; -1:
+ * clocks do not show it. */
+static int64_t moment_with(const struct calendar *calendar, const struct tm *wanted, int saving)
 {
     struct tm parts = *wanted;
     time_t moment;
 
-    parts.tm_isdst = -1;
+    parts.tm_isdst = saving;
     moment = calendar->utc ? timegm(&parts) : mktime(&parts);
     return parts.tm_hour == wanted->tm_hour && parts.tm_min == wanted->tm_min &&
                    parts.tm_mday == wanted->tm_mday
                ? (int64_t)moment
                : -1;
+}
+
+/* The moment of a local or UTC time, the first one if clocks show it twice; -1: they do not show
+ * it. mktime() would choose one of two by what it was asked before. */
+static int64_t moment_of(const struct calendar *calendar, const struct tm *wanted)
+{
+    int64_t saving = moment_with(calendar, wanted, 1), other = moment_with(calendar, wanted, 0);
+
+    return saving < 0 || (other >= 0 && other < saving) ? other : saving;
 }
 
 /* Finds the first time of the day `parts` from its time of day on that is later than `after`. */

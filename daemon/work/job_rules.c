@@ -21,7 +21,8 @@
  *     queued               starting      a decision gives it a device
  *                          paused        Pause
  *                          failed        its plan fails, or no device can ever run it
- *                          preempting    it was suspended, and its processes ended
+ *                          preempting    it was suspended, and its processes ended, or are ended
+ *                                        for a move by force
  *     starting             running       the shim says that the trainee runs
  *                          queued        the attempt could not be started; it is tried again
  *     starting, running    preempting    it is moved, paused, requeued, displaced, or its device is
@@ -37,7 +38,8 @@
  *                          done, failed  it ended before it could leave
  *     paused               queued        Resume
  *                          failed        it cannot be run any more
- *                          preempting    it was suspended, and its processes ended
+ *                          preempting    it was suspended, and its processes ended, or are ended
+ *                                        for a move by force
  */
 #include "daemon/work/job_rules.h"
 

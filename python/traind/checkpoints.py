@@ -110,8 +110,9 @@ def _replace(new: pathlib.Path, path: pathlib.Path) -> None:
     """Renames it, so that a kill or a power cut at any moment leaves the old one or the new one, whole."""
     old = _beside(path, ".old")
     for each in [new, *new.rglob("*")] if new.is_dir() else [new]:
-        _sync(each)
-    if path.is_dir():  # a folder that is not empty cannot be replaced in one step
+        if each.is_file() or each.is_dir():  # not a link to what is not there, or a pipe
+            _sync(each)
+    if path.is_dir() or (new.is_dir() and path.exists()):  # neither can be replaced by the other, or by a folder, in one step
         _remove(old)
         path.rename(old)
     new.replace(path)

@@ -5,7 +5,7 @@ import operator
 import time
 from typing import Any, Dict, Iterator, List, Optional, Sequence, SupportsIndex, Union
 
-from . import varlink
+from . import address, varlink
 from .errors import JobFailed
 from .metric_rows import Metric, Metrics
 from .snapshot import with_snapshot
@@ -21,6 +21,14 @@ OUTPUT_TAIL = 2000  # bytes of output that the error of a failed job shows
 
 def name_list(names: Names) -> Optional[List[str]]:
     return [names] if isinstance(names, str) else None if names is None else list(names)
+
+
+def daemon_of(jobs: Sequence[SupportsIndex], socket: Optional[str]) -> Optional[str]:
+    """The socket of the daemon that has these jobs, of which numbers say nothing: `socket`, else the jobs' own."""
+    sockets = {} if socket else {address.choose(job.socket): job.socket for job in jobs if isinstance(job, Job)}
+    if len(sockets) > 1:
+        raise ValueError(f"these are jobs of several daemons ({', '.join(sockets)}); ask each daemon for its own")
+    return socket or next(iter(sockets.values()), None)
 
 
 class Job:
@@ -129,7 +137,6 @@ def run(job: Specification, *, check: bool = True, timeout: Optional[float] = No
 def wait(*jobs: SupportsIndex, timeout: Optional[float] = None, socket: Optional[str] = None) -> List[Status]:
     """Waits until all of them have ended, whatever way, and through restarts of the daemon. TimeoutError after `timeout`
     seconds; the jobs go on."""
-    socket = socket or next((job.socket for job in jobs if isinstance(job, Job)), None)
     final = {status.id: status for status in follow(*jobs, timeout=timeout, socket=socket) if status.is_final}
     return [final[operator.index(job)] for job in jobs]
 
@@ -140,15 +147,14 @@ def follow(*jobs: SupportsIndex, timeout: Optional[float] = None, socket: Option
     deadline = None if timeout is None else time.monotonic() + timeout
     if not ids:
         return
-    for reply in varlink.stream("Watch", {"ids": ids}, socket=socket, deadline=deadline):
+    for reply in varlink.stream("Watch", {"ids": ids}, socket=daemon_of(jobs, socket), deadline=deadline):
         yield Status.from_reply(reply["job"])
 
 
 def metrics(job: SupportsIndex, names: Names = None, *, socket: Optional[str] = None) -> Metrics:
     """All stored rows of a job, or those of some names, oldest first."""
-    socket = socket or (job.socket if isinstance(job, Job) else None)
     rows, after = Metrics(), None
-    with varlink.Connection(socket) as connection:
+    with varlink.Connection(daemon_of([job], socket)) as connection:
         while True:
             page = connection.call("Metrics", id=operator.index(job), names=name_list(names), after=after, limit=PAGE_ROWS)
             if not page["rows"]:

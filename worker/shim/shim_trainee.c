@@ -394,12 +394,12 @@ int shim_trainee_list(const struct shim_trainee *trainee, pid_t *pids, int limit
     return count;
 }
 
-static int signal_all(const struct shim_trainee *trainee, pid_t *pids, int signal_number)
+static int stop_listed(const struct shim_trainee *trainee, pid_t *pids)
 {
     int count = shim_trainee_list(trainee, pids, SHIM_PROCESSES_MAX);
 
     for (int i = 0; i < count; i++)
-        kill(pids[i], signal_number);
+        kill(pids[i], SIGSTOP);
     return count;
 }
 
@@ -408,24 +408,32 @@ static int signal_all(const struct shim_trainee *trainee, pid_t *pids, int signa
 static int stop_all(const struct shim_trainee *trainee)
 {
     pid_t lists[2][SHIM_PROCESSES_MAX];
-    int counts[2] = {signal_all(trainee, lists[0], SIGSTOP), -1};
+    int counts[2] = {stop_listed(trainee, lists[0]), -1};
 
     for (int i = 1; counts[0] != counts[1] ||
                     memcmp(lists[0], lists[1], (size_t)counts[0] * sizeof(pid_t)) != 0;
          i = !i)
-        counts[i] = signal_all(trainee, lists[i], SIGSTOP);
+        counts[i] = stop_listed(trainee, lists[i]);
     return counts[0] < SHIM_PROCESSES_MAX ? 0 : -1; /* there may be more of them */
+}
+
+/* The children go on first. A shell that finds its program stopped would take that for the person's
+ * wish, and leave it in the background. */
+static void continue_all(const struct shim_trainee *trainee)
+{
+    pid_t pids[SHIM_PROCESSES_MAX];
+
+    for (int i = shim_trainee_list(trainee, pids, SHIM_PROCESSES_MAX); i-- > 0;)
+        kill(pids[i], SIGCONT);
 }
 
 int shim_trainee_freeze(const struct shim_trainee *trainee, bool freeze)
 {
-    pid_t pids[SHIM_PROCESSES_MAX];
-
     if (trainee->cgroup_freeze >= 0)
         return pwrite(trainee->cgroup_freeze, freeze ? "1" : "0", 1, 0) == 1 ? 0 : -1;
     if (freeze && stop_all(trainee) == 0)
         return 0;
-    signal_all(trainee, pids, SIGCONT);
+    continue_all(trainee);
     return freeze ? -1 : 0;
 }
 

@@ -69,6 +69,38 @@ static void times_are_those_of_systemd(void **state)
     }
 }
 
+/* Lets mktime() guess that clocks are in winter, or in summer: of a time that they show twice it
+ * then takes the one or the other. */
+static void mktime_lead(int month)
+{
+    struct tm parts = {.tm_year = 126, .tm_mon = month, .tm_mday = 5, .tm_isdst = -1};
+
+    mktime(&parts);
+}
+
+static void what_clocks_show_twice_comes_once(void **state)
+{
+    static const char *const expressions[] = {"02:30", "*:30"};
+    static const int64_t first_half_past_two = 1792888200; /* on 2026-10-25, 02:30 CEST */
+
+    (void)state;
+    setenv("TZ", "Europe/Berlin", 1);
+    tzset();
+    for (size_t i = 0; i < sizeof expressions / sizeof *expressions; i++)
+        for (int month = 0; month < 12; month += 6) {
+            struct calendar calendar;
+            int64_t at = first_half_past_two - 1800;
+
+            assert_int_equal(calendar_parse(expressions[i], &calendar, NULL), 0);
+            mktime_lead(month);
+            assert_int_equal(calendar_next(&calendar, at, &at), 0);
+            assert_int_equal(at, first_half_past_two);
+            mktime_lead(6 - month);
+            assert_int_equal(calendar_next(&calendar, at, &at), 0);
+            assert_int_equal(at, first_half_past_two + (i == 0 ? 25 : 2) * 3600);
+        }
+}
+
 static void what_never_comes_is_told(void **state)
 {
     static const char *const expressions[] = {"2020-01-01", "*-02-30", "2026-01-01..03",
@@ -107,6 +139,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(times_are_those_of_systemd),
+        cmocka_unit_test(what_clocks_show_twice_comes_once),
         cmocka_unit_test(what_never_comes_is_told),
         cmocka_unit_test(others_are_refused),
     };
