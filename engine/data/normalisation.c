@@ -225,18 +225,26 @@ static bool has_columns_to_predict(const struct dataset *dataset)
     return dataset->format == DATASET_TABLE || dataset->format == DATASET_IMAGE_CSV;
 }
 
+/* The constants of the values to predict, if each sample has values that are scaled. */
+static int measure_values(const struct dataset_view *train,
+                          struct dataset_normalisation *normalisation, struct error *error)
+{
+    const struct dataset *dataset = train->dataset;
+
+    if (dataset->target == DATASET_TARGET_CLASS || dataset->plain_targets ||
+        !has_columns_to_predict(dataset))
+        return 0;
+    return measure_targets(dataset->targets, dataset->count, dataset->target_width, train,
+                           normalisation, error);
+}
+
 static int measure_samples(const struct dataset_view *train,
                            struct dataset_normalisation *normalisation, struct error *error)
 {
-    const struct dataset *dataset = train->dataset;
-    int r = dataset->element == DATASET_UINT8 ? measure_bytes(train, normalisation, error)
-                                              : measure_floats(train, normalisation, error);
+    int r = train->dataset->element == DATASET_UINT8 ? measure_bytes(train, normalisation, error)
+                                                     : measure_floats(train, normalisation, error);
 
-    if (r < 0 || dataset->target == DATASET_TARGET_CLASS || dataset->plain_targets ||
-        !has_columns_to_predict(dataset))
-        return r;
-    return measure_targets(dataset->targets, dataset->count, dataset->target_width, train,
-                           normalisation, error);
+    return r < 0 ? r : measure_values(train, normalisation, error);
 }
 
 int dataset_normalisation_measure(enum dataset_normalisation_kind kind,
@@ -266,9 +274,10 @@ int dataset_normalisation_measure(enum dataset_normalisation_kind kind,
 }
 
 int dataset_normalisation_given(const double *mean, const double *deviation, size_t count,
-                                const struct dataset *dataset,
+                                const struct dataset_view *train,
                                 struct dataset_normalisation *normalisation, struct error *error)
 {
+    const struct dataset *dataset = train->dataset;
     int64_t groups = groups_of(DATASET_NORMALISE_STANDARD, dataset);
     double scale = dataset->element == DATASET_UINT8 ? 255 : 1;
     int r;
@@ -287,6 +296,11 @@ int dataset_normalisation_given(const double *mean, const double *deviation, siz
         normalisation->mean[i] = (float)(mean[i] * scale);
         normalisation->factor[i] = (float)(1 / (deviation[i] * scale));
     }
+    if (r < 0)
+        return r;
+    r = measure_values(train, normalisation, error);
+    if (r < 0)
+        dataset_normalisation_release(normalisation);
     return r;
 }
 
