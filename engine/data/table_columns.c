@@ -4,6 +4,7 @@
 #include "base/cleanup.h"
 #include "engine/data/reader.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <float.h>
 #include <math.h>
@@ -144,14 +145,18 @@ static int keep_word(struct table_word **kept, const struct table_cell *cell, st
     return 0;
 }
 
-/* Whether most of the cells so far are dates, or they are too few to tell. */
-static bool may_be_dates(const struct table_column *column)
+/* Whether the cell is worth to be read as a date: most of the cells so far are dates, or they are
+ * too few to tell. Behind many others a text that begins or ends with a digit still is. */
+static bool may_be_date(const struct table_column *column, const struct table_cell *cell,
+                        bool is_number)
 {
     enum { FEW = 16 };
     int64_t dates =
         column->month_dates > column->day_dates ? column->month_dates : column->day_dates;
 
-    return 2 * dates + FEW >= column->present;
+    return 2 * dates + FEW >= column->present ||
+           (!is_number && (isdigit((unsigned char)cell->text[0]) ||
+                           isdigit((unsigned char)cell->text[cell->length - 1])));
 }
 
 static int survey_date(struct table_column *column, const struct dataset_config *config,
@@ -183,8 +188,9 @@ int table_column_survey(struct table_column *column, const struct dataset_config
 {
     enum table_unit unit;
     double value;
+    bool is_number = table_cell_number_with_unit(config, cell->text, cell->length, &value, &unit);
 
-    if (table_cell_number_with_unit(config, cell->text, cell->length, &value, &unit)) {
+    if (is_number) {
         if (column->numbers == 0)
             column->unit = unit;
         if (unit != column->unit && keep_word(&column->other_unit, cell, error) < 0)
@@ -203,7 +209,7 @@ int table_column_survey(struct table_column *column, const struct dataset_config
     } else {
         survey_word(column, cell);
     }
-    if (may_be_dates(column) && survey_date(column, config, cell, error) < 0)
+    if (may_be_date(column, cell, is_number) && survey_date(column, config, cell, error) < 0)
         return error->code;
     column->present++;
     if (column->texts.count > TABLE_CATEGORIES_MAX)
@@ -335,6 +341,21 @@ static int decide_category(struct table_column *column, const char **reason, str
     return 0;
 }
 
+/* Whether the day or the month comes first in dates such as 3/4/2026. */
+static void decide_order(struct table_column *column, const struct dataset_config *config)
+{
+    bool either = column->month_dates == column->day_dates, day = config->table.day_first;
+
+    if (!either)
+        day = column->day_dates > column->month_dates;
+    column->order = day ? TABLE_DATE_DAY_FIRST : TABLE_DATE_MONTH_FIRST;
+    if (either && column->month_dates == column->present && column->has_order && !day)
+        reader_warn(config,
+                    "%s: the dates of the column %s, such as %s, are read as month/day/year; "
+                    "if the day comes first, set day_first",
+                    column->first_word_path, column->name, column->first_word);
+}
+
 int table_column_decide(struct table_column *column, const struct dataset_config *config,
                         int64_t rows, const char **reason, struct error *error)
 {
@@ -342,6 +363,8 @@ int table_column_decide(struct table_column *column, const struct dataset_config
 
     *reason = NULL;
     column->kind = TABLE_LEFT_OUT;
+    if (column->is_split_key && column->is_ignored && column->present)
+        decide_order(column, config); /* of features below */
     if (column->is_ignored || column->target >= 0)
         return 0;
     if (column->present == 0) {
@@ -362,13 +385,7 @@ int table_column_decide(struct table_column *column, const struct dataset_config
     }
     if (month || day) {
         column->kind = TABLE_DATE;
-        column->order = day && (!month || config->table.day_first) ? TABLE_DATE_DAY_FIRST
-                                                                   : TABLE_DATE_MONTH_FIRST;
-        if (month && day && column->has_order && !config->table.day_first)
-            reader_warn(config,
-                        "%s: the dates of the column %s, such as %s, are read as month/day/year; "
-                        "if the day comes first, set day_first",
-                        column->first_word_path, column->name, column->first_word);
+        decide_order(column, config);
         return 0;
     }
     if (2 * column->numbers > column->present ||
