@@ -139,6 +139,16 @@ const char *dataset_target_name(const struct dataset *dataset, int32_t index)
     return columns || index ? NULL : dataset->target_name;
 }
 
+const char *dataset_class_name(const struct dataset *dataset, int64_t class,
+                               char text[DATASET_CLASS_BYTES])
+{
+    if (dataset->class_names && class < dataset->class_count)
+        return dataset->class_names[class];
+    snprintf(text, DATASET_CLASS_BYTES, dataset->class_names ? "unnamed class %lld" : "%lld",
+             (long long)class);
+    return text;
+}
+
 /* ---- reading ---- */
 
 struct description {

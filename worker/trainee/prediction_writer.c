@@ -95,7 +95,7 @@ static char *output_name(const struct prediction_writer *writer, const char *nam
 static int names_make(struct prediction_writer *writer, struct error *error)
 {
     const struct dataset *train = writer->config.setup->train;
-    char number[32];
+    char made[DATASET_CLASS_BYTES];
 
     writer->names = calloc((size_t)writer->width, sizeof *writer->names);
     for (int p = 0; writer->names && p < writer->part_count; p++) {
@@ -104,18 +104,15 @@ static int names_make(struct prediction_writer *writer, struct error *error)
         for (int64_t i = 0; i < part->classes; i++) {
             const char *name = NULL;
 
-            if (!writer->classifies && !writer->embeds)
+            if (writer->classifies)
+                name = dataset_class_name(train, i, made);
+            else if (!writer->embeds)
                 name = dataset_target_name(train, (int32_t)(i / writer->quantiles));
-            else if (!writer->embeds && train->class_names && i < train->class_count)
-                name = train->class_names[i];
             if (!name) {
-                snprintf(number, sizeof number,
-                         writer->classifies || writer->width > writer->quantiles ? "%s%lld" : "%s",
-                         writer->classifies ? ""
-                         : writer->embeds   ? "embedding"
-                                            : "prediction",
+                snprintf(made, sizeof made, writer->width > writer->quantiles ? "%s%lld" : "%s",
+                         writer->embeds ? "embedding" : "prediction",
                          (long long)(i / writer->quantiles));
-                name = number;
+                name = made;
             }
             writer->names[part->first + i] = output_name(writer, name, i);
             if (!writer->names[part->first + i])

@@ -421,7 +421,9 @@ static const char prediction_part[] =
     "def predict(model, samples, *lengths):\n"
     "    \"\"\"The class of each sample: its name, or its number where CLASSES is None.\"\"\"\n"
     "    numbers = model(samples, *lengths).argmax(1).tolist()\n"
-    "    return [CLASSES[i] for i in numbers] if CLASSES else numbers\n";
+    "    if not CLASSES:\n"
+    "        return numbers\n"
+    "    return [CLASSES[i] if i < len(CLASSES) else f\"unnamed class {i}\" for i in numbers]\n";
 
 static const char heads_part[] =
     "\n\n"

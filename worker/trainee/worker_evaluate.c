@@ -135,7 +135,7 @@ static void show_json(const struct worker_setup *setup, bool test, metric_set ki
         json_set_double(json, loss.error_name, loss.error);
     }
     if (metrics_confusion(metrics))
-        class_table_json(metrics, setup->train->class_names, setup->train->class_count, json);
+        class_table_json(metrics, setup->train, json);
     if (metrics_labels(metrics))
         label_table_json(metrics_labels(metrics), setup->train, has_scores(kinds), json);
     value_table_json(metrics, setup->train, json);
@@ -164,7 +164,7 @@ static void show(const struct worker_setup *setup, bool test, metric_set kinds,
     }
     printf("\n");
     if (metrics_confusion(metrics))
-        class_table_print(metrics, setup->train->class_names, setup->train->class_count);
+        class_table_print(metrics, setup->train);
     if (metrics_labels(metrics))
         label_table_print(metrics_labels(metrics), setup->train, has_scores(kinds));
     value_table_print(metrics, setup->train);
