@@ -37,7 +37,7 @@ struct prediction_writer {
     struct part parts[GRAPH_HEADS_MAX];
     int part_count;
     char **names; /* [width], of classes or values, as the format writes them; owned */
-    int64_t count;
+    int64_t count, undefined;
 };
 
 /* A sample that is printed. */
@@ -304,6 +304,14 @@ static void part_sort(const struct sample *sample, const struct part *part)
     }
 }
 
+static void write_csv_number(FILE *file, double number)
+{
+    if (isnan(number))
+        fputs("nan", file); /* printf may write "-nan" */
+    else
+        fprintf(file, "%.9g", number);
+}
+
 static void write_csv(const struct prediction_writer *writer, const struct sample *sample,
                       const char *path)
 {
@@ -319,12 +327,14 @@ static void write_csv(const struct prediction_writer *writer, const struct sampl
         for (int k = 0; writer->classifies && k < part->top; k++) {
             int32_t class = sample->order[part->first + k];
 
-            fprintf(sample->file, "%s%s,%.9g", comma, names[class], numbers[class]);
+            fprintf(sample->file, "%s%s,", comma, names[class]);
+            write_csv_number(sample->file, numbers[class]);
             comma = ",";
         }
         for (int64_t i = 0;
              (!writer->classifies || writer->config.probabilities) && i < part->classes; i++) {
-            fprintf(sample->file, "%s%.9g", comma, numbers[i]);
+            fputs(comma, sample->file);
+            write_csv_number(sample->file, numbers[i]);
             comma = ",";
         }
     }
@@ -453,6 +463,15 @@ static int print_samples(const struct prediction_writer *writer, const float *ou
     return 0;
 }
 
+static bool are_finite(const float *outputs, int64_t count)
+{
+    bool finite = true;
+
+    for (int64_t i = 0; i < count; i++)
+        finite &= isfinite(outputs[i]) != 0;
+    return finite;
+}
+
 int prediction_writer_print(const struct prediction_writer *writer, const float *outputs,
                             char *const *paths, int64_t count, struct predictions *predictions,
                             struct error *error)
@@ -465,6 +484,9 @@ int prediction_writer_print(const struct prediction_writer *writer, const float 
     int r;
 
     predictions->count = count;
+    predictions->undefined = 0;
+    for (int64_t n = 0; n < count; n++)
+        predictions->undefined += !are_finite(outputs + n * writer->width, writer->width);
     if (!scores || !order || !row || !file)
         r = error_no_memory(error, "the predictions");
     else
@@ -487,7 +509,13 @@ int prediction_writer_add(struct prediction_writer *writer, const struct predict
     errno = 0;
     fwrite(predictions->text, 1, predictions->length, writer->file);
     writer->count += predictions->count;
+    writer->undefined += predictions->undefined;
     return ferror(writer->file) ? report_write(writer, errno, error) : 0;
+}
+
+int64_t prediction_writer_undefined(const struct prediction_writer *writer)
+{
+    return writer->undefined;
 }
 
 bool prediction_writer_answers_errors(const struct prediction_writer *writer)

@@ -145,15 +145,19 @@ static void show_json(const struct worker_setup *setup, bool test, metric_set ki
 static void show(const struct worker_setup *setup, bool test, metric_set kinds,
                  struct metrics *metrics, const struct step_metrics *sums)
 {
+    const bool undefined = isnan(metrics_value(metrics, METRIC_LOSS, sums));
     const char *mark = ":";
 
     printf("%s set, %lld samples", test ? "test" : "validation", (long long)sums->samples);
     for (int i = 0; i < METRIC_COUNT; i++) {
         double value = metrics_value(metrics, i, sums);
 
-        if (!(kinds >> i & 1) || isnan(value))
-            continue;
-        printf("%s %s %.6g", mark, metric_kind_to_string(i), value);
+        if (!(kinds >> i & 1) || (isnan(value) && !undefined))
+            continue; /* of labels that have no such metric */
+        if (isnan(value))
+            printf("%s %s nan", mark, metric_kind_to_string(i)); /* printf may write "-nan" */
+        else
+            printf("%s %s %.6g", mark, metric_kind_to_string(i), value);
         mark = ",";
     }
     for (int i = 0; i < metrics_head_count(metrics); i++) {
