@@ -32,11 +32,25 @@ static int normalisation_create(enum dataset_normalisation_kind kind, int64_t gr
     return 0;
 }
 
-static void store(struct dataset_normalisation *normalisation, int64_t group, double mean,
-                  double variance)
+/* Beyond these, what float32 has no room for would become 0, infinite or no number at all. */
+static const double LEAST_DEVIATION = 1e-36, LARGEST_DEVIATION = 1e37;
+
+static int store(struct dataset_normalisation *normalisation, int64_t group, double mean,
+                 double variance, struct error *error)
 {
+    double deviation = sqrt(variance);
+
     normalisation->mean[group] = (float)mean;
-    normalisation->factor[group] = variance > 0 ? (float)(1 / sqrt(variance)) : 1;
+    normalisation->factor[group] = deviation > 0 ? (float)(1 / deviation) : 1;
+    if (deviation == 0 || (deviation >= LEAST_DEVIATION && deviation <= LARGEST_DEVIATION))
+        return 0;
+    return error_set(error, -EINVAL,
+                     "column or channel %lld of the training data (from 0) has the standard "
+                     "deviation %.3g, which leaves float32 no room to compute with it: take "
+                     "another unit, such as by %s all of its numbers by %.0e, or leave it out",
+                     (long long)group, deviation,
+                     deviation < LEAST_DEVIATION ? "multiplying" : "dividing",
+                     deviation < LEAST_DEVIATION ? 1 / deviation : deviation);
 }
 
 /* Where the values of a group lie in a sample, in elements: one channel after the other, or, in
@@ -101,7 +115,8 @@ static int measure_bytes(const struct dataset_view *train,
     for (int64_t g = 0; g < groups; g++) {
         unsigned __int128 spread = (unsigned __int128)sums[2 * g + 1] * (uint64_t)values -
                                    (unsigned __int128)sums[2 * g] * sums[2 * g];
-        store(normalisation, g, (double)sums[2 * g] / n, (double)spread / n / n);
+        if (store(normalisation, g, (double)sums[2 * g] / n, (double)spread / n / n, error) < 0)
+            return error->code;
     }
     return 0;
 }
@@ -145,8 +160,8 @@ static int measure_floats(const struct dataset_view *train,
             if (pass == 0) {
                 mean[g] += variance[g] / n;
                 variance[g] = 0;
-            } else {
-                store(normalisation, g, mean[g], variance[g] / n);
+            } else if (store(normalisation, g, mean[g], variance[g] / n, error) < 0) {
+                return error->code;
             }
         }
     }
