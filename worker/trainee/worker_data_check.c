@@ -90,15 +90,17 @@ static int check_names(const struct kept_names *kept, struct json_object *traine
                      text_escape_controls(name_of(own, i), now, sizeof now), kept->things);
 }
 
-int worker_data_check(const struct checkpoint_texts *texts, const struct dataset *train,
-                      const char *path, struct error *error)
+static const struct kept_names class_names = {"class_names", "classes", pytorch_module_classes,
+                                              true},
+                               features = {"features", "features", pytorch_module_features, false},
+                               targets = {"targets", "values to predict", pytorch_module_targets,
+                                          false},
+                               columns = {NULL, "columns", columns_of, false};
+
+/* Compares the names of `kept`, a list that NULL ends. */
+static int check_all(const struct kept_names *const *kept, const struct checkpoint_texts *texts,
+                     const struct dataset *train, const char *path, struct error *error)
 {
-    static const struct kept_names kept[] = {
-        {"class_names", "classes", pytorch_module_classes, true},
-        {"features", "features", pytorch_module_features, false},
-        {"targets", "values to predict", pytorch_module_targets, false},
-        {NULL, "columns", columns_of, false},
-    };
     const char *module = texts->module;
     JSON_AUTO struct json_object *description = NULL;
     CLEANUP(described_close) struct dataset *described = NULL;
@@ -108,14 +110,37 @@ int worker_data_check(const struct checkpoint_texts *texts, const struct dataset
         return r;
     if (texts->data && (r = dataset_description_parse(texts->data, &described, error)) < 0)
         return r;
-    for (size_t i = 0; i < sizeof kept / sizeof *kept && r == 0; i++) {
-        JSON_AUTO struct json_object *own = kept[i].list(train), *trained = NULL;
+    for (; *kept && r == 0; kept++) {
+        const char *key = (*kept)->key;
+        JSON_AUTO struct json_object *own = (*kept)->list(train), *trained = NULL;
 
-        if (kept[i].key ? !json_object_object_get_ex(description, kept[i].key, &trained)
-                        : !described)
+        if (key ? !json_object_object_get_ex(description, key, &trained) : !described)
             continue; /* of an earlier version */
-        trained = kept[i].key ? json_object_get(trained) : kept[i].list(described);
-        r = check_names(&kept[i], trained, own, path, error);
+        trained = key ? json_object_get(trained) : (*kept)->list(described);
+        r = check_names(*kept, trained, own, path, error);
     }
     return r;
+}
+
+int worker_data_check(const struct checkpoint_texts *texts, const struct dataset *train,
+                      const char *path, struct error *error)
+{
+    static const struct kept_names *const kept[] = {&class_names, &features, &targets, &columns,
+                                                    NULL};
+
+    return check_all(kept, texts, train, path, error);
+}
+
+int worker_data_check_inputs(const struct checkpoint_texts *texts, const struct dataset *train,
+                             const char *path, struct error *error)
+{
+    static const struct kept_names *const kept[] = {&features, &columns, NULL};
+    AUTO_FREE char *own = texts->vocabulary && dataset_format_has_symbols(train->format)
+                              ? dataset_vocabulary_format(&train->vocabulary)
+                              : NULL;
+
+    if (own && strcmp(own, texts->vocabulary) != 0)
+        return error_set(error, -EINVAL, "%s was trained on other symbols than those of the data",
+                         path);
+    return check_all(kept, texts, train, path, error);
 }

@@ -9,3 +9,7 @@
  * differs. */
 int worker_data_check(const struct checkpoint_texts *texts, const struct dataset *train,
                       const char *path, struct error *error);
+
+/* The same of what a model is given alone: its columns or symbols, whatever it predicts. */
+int worker_data_check_inputs(const struct checkpoint_texts *texts, const struct dataset *train,
+                             const char *path, struct error *error);
