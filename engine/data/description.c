@@ -523,7 +523,8 @@ static bool series_is_whole(const struct dataset *dataset)
                               dataset->target_width % series->values == 0);
 }
 
-/* Whether each value to predict, or the class, has a column: what encodes a table writes by them. */
+/* Whether each value to predict, or the class, has a column: what encodes a table writes by
+ * them. */
 static bool targets_are_whole(const struct dataset *dataset)
 {
     const struct table_columns *columns = dataset->table;

@@ -1,5 +1,6 @@
-/* worker_data_check.h: whether data has the classes, columns and values that a checkpoint was trained
- * on. Their numbers follow from the data, so other data gives the same numbers another meaning. */
+/* worker_data_check.h: whether data has the classes, columns and values that a checkpoint was
+ * trained on. Their numbers follow from the data, so other data gives the same numbers another
+ * meaning. */
 #pragma once
 
 #include "engine/data/dataset.h"

@@ -297,7 +297,8 @@ static void names_say_what_improves(void **state)
     assert_false(metric_has(METRIC_AUC, METRIC_FALLS) || metric_has(METRIC_ACCURACY, METRIC_FALLS));
 }
 
-/* An output that is no finite number is in no class, and its confidence is not that of a right answer. */
+/* An output that is no finite number is in no class, and its confidence is not that of a right
+ * answer. */
 static void metrics_of_undefined_outputs_are_none(void **state)
 {
     static const struct step_metrics sums = {.samples = 2, .labels = 2};
