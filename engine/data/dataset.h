@@ -427,10 +427,10 @@ int dataset_normalisation_measure(enum dataset_normalisation_kind kind,
                                   const struct dataset_view *train,
                                   struct dataset_normalisation *normalisation, struct error *error);
 /* The same from constants that are given, [count] each: value = (raw - mean) / deviation, with raw
- * from 0 to 1 where samples are bytes. -EINVAL if the set has not as many groups, or has symbols or
- * values to standardise. */
+ * from 0 to 1 where samples are bytes. Those of values to predict are measured over `train`.
+ * -EINVAL if the set has not as many groups, or is one of symbols, a table or a time series. */
 int dataset_normalisation_given(const double *mean, const double *deviation, size_t count,
-                                const struct dataset *dataset,
+                                const struct dataset_view *train,
                                 struct dataset_normalisation *normalisation, struct error *error);
 void dataset_normalisation_release(struct dataset_normalisation *normalisation);
 /* Standardises the values to predict of a time series or a table in place, and does nothing for

@@ -139,6 +139,16 @@ const char *dataset_target_name(const struct dataset *dataset, int32_t index)
     return columns || index ? NULL : dataset->target_name;
 }
 
+const char *dataset_class_name(const struct dataset *dataset, int64_t class,
+                               char text[DATASET_CLASS_BYTES])
+{
+    if (dataset->class_names && class < dataset->class_count)
+        return dataset->class_names[class];
+    snprintf(text, DATASET_CLASS_BYTES, dataset->class_names ? "unnamed class %lld" : "%lld",
+             (long long)class);
+    return text;
+}
+
 /* ---- reading ---- */
 
 struct description {
@@ -394,6 +404,7 @@ static bool read_bins(struct description *description)
 static bool read_label(struct description *description)
 {
     struct table_columns *columns = description->dataset->table;
+    double *label;
 
     if (!columns || columns->label_count == COUNT_MAX)
         return false;
@@ -407,7 +418,8 @@ static bool read_label(struct description *description)
         columns->label_values = grown;
         description->label_capacity = capacity;
     }
-    return take_number(description, &columns->label_values[columns->label_count]) &&
+    label = &columns->label_values[columns->label_count];
+    return take_number(description, label) && (columns->label_count == 0 || *label > label[-1]) &&
            ++columns->label_count;
 }
 
@@ -511,6 +523,25 @@ static bool series_is_whole(const struct dataset *dataset)
                               dataset->target_width % series->values == 0);
 }
 
+/* Whether each value to predict, or the class, has a column: what encodes a table writes by
+ * them. */
+static bool targets_are_whole(const struct dataset *dataset)
+{
+    const struct table_columns *columns = dataset->table;
+    AUTO_FREE bool *found = calloc((size_t)dataset->target_width, sizeof *found);
+    int32_t count = 0;
+
+    for (int32_t i = 0; found && i < columns->count; i++) {
+        int32_t target = columns->columns[i].target;
+
+        if (target >= dataset->target_width || (target >= 0 && found[target]))
+            return false;
+        if (target >= 0)
+            found[target] = ++count;
+    }
+    return count == dataset->target_width && columns->label_count <= dataset->classes;
+}
+
 /* Whether the parts belong together: what reads the set relies on it. */
 static bool is_whole(struct description *description)
 {
@@ -528,10 +559,8 @@ static bool is_whole(struct description *description)
     if (!columns)
         return true;
     table_columns_number(columns);
-    for (int32_t i = 0; i < columns->count; i++)
-        if (columns->columns[i].target >= dataset->target_width)
-            return false;
-    return description->columns == columns->count && columns->features == dataset->sample_elements;
+    return description->columns == columns->count &&
+           columns->features == dataset->sample_elements && targets_are_whole(dataset);
 }
 
 int dataset_description_parse(const char *text, struct dataset **dataset, struct error *error)

@@ -74,6 +74,21 @@ int loss_weights_check(const struct augmentation *augmentation, const struct dat
                      least);
 }
 
+bool loss_weights_outweigh(const struct augmentation *augmentation, int32_t classes, int32_t *label,
+                           int32_t *other)
+{
+    const float *weights = augmentation->weights->classes;
+    double rest = augmentation->label_smoothing / classes,
+           own = 1 - augmentation->label_smoothing + rest;
+
+    *label = *other = 0;
+    for (int32_t c = 1; c < classes; c++) {
+        *label = weights[c] < weights[*label] ? c : *label;
+        *other = weights[c] > weights[*other] ? c : *other;
+    }
+    return (double)weights[*label] * own < (double)weights[*other] * rest;
+}
+
 void loss_weights_apply(const struct augmentation *augmentation, const struct dataset *dataset,
                         const uint32_t *indices, int64_t count, double factor, float *targets)
 {

@@ -24,6 +24,11 @@ int loss_weights_balance(struct loss_weights *weights, const struct dataset_view
 int loss_weights_check(const struct augmentation *augmentation, const struct dataset_view *view,
                        struct error *error);
 
+/* Whether smoothing gives the samples of a class `*label` more of `*other` than of their own,
+ * because the latter weighs so much more: PyTorch's loss, too, then teaches them as that. */
+bool loss_weights_outweigh(const struct augmentation *augmentation, int32_t classes, int32_t *label,
+                           int32_t *other);
+
 /* What a sample counts: the weight of the class that it is trained with, times its own. */
 double loss_weights_of(const struct augmentation *augmentation, const struct dataset *dataset,
                        int64_t index);

@@ -32,11 +32,25 @@ static int normalisation_create(enum dataset_normalisation_kind kind, int64_t gr
     return 0;
 }
 
-static void store(struct dataset_normalisation *normalisation, int64_t group, double mean,
-                  double variance)
+/* Beyond these, what float32 has no room for would become 0, infinite or no number at all. */
+static const double LEAST_DEVIATION = 1e-36, LARGEST_DEVIATION = 1e37;
+
+static int store(struct dataset_normalisation *normalisation, int64_t group, double mean,
+                 double variance, struct error *error)
 {
+    double deviation = sqrt(variance);
+
     normalisation->mean[group] = (float)mean;
-    normalisation->factor[group] = variance > 0 ? (float)(1 / sqrt(variance)) : 1;
+    normalisation->factor[group] = deviation > 0 ? (float)(1 / deviation) : 1;
+    if (deviation == 0 || (deviation >= LEAST_DEVIATION && deviation <= LARGEST_DEVIATION))
+        return 0;
+    return error_set(error, -EINVAL,
+                     "column or channel %lld of the training data (from 0) has the standard "
+                     "deviation %.3g, which leaves float32 no room to compute with it: take "
+                     "another unit, such as by %s all of its numbers by %.0e, or leave it out",
+                     (long long)group, deviation,
+                     deviation < LEAST_DEVIATION ? "multiplying" : "dividing",
+                     deviation < LEAST_DEVIATION ? 1 / deviation : deviation);
 }
 
 /* Where the values of a group lie in a sample, in elements: one channel after the other, or, in
@@ -101,7 +115,8 @@ static int measure_bytes(const struct dataset_view *train,
     for (int64_t g = 0; g < groups; g++) {
         unsigned __int128 spread = (unsigned __int128)sums[2 * g + 1] * (uint64_t)values -
                                    (unsigned __int128)sums[2 * g] * sums[2 * g];
-        store(normalisation, g, (double)sums[2 * g] / n, (double)spread / n / n);
+        if (store(normalisation, g, (double)sums[2 * g] / n, (double)spread / n / n, error) < 0)
+            return error->code;
     }
     return 0;
 }
@@ -145,8 +160,8 @@ static int measure_floats(const struct dataset_view *train,
             if (pass == 0) {
                 mean[g] += variance[g] / n;
                 variance[g] = 0;
-            } else {
-                store(normalisation, g, mean[g], variance[g] / n);
+            } else if (store(normalisation, g, mean[g], variance[g] / n, error) < 0) {
+                return error->code;
             }
         }
     }
@@ -225,18 +240,26 @@ static bool has_columns_to_predict(const struct dataset *dataset)
     return dataset->format == DATASET_TABLE || dataset->format == DATASET_IMAGE_CSV;
 }
 
+/* The constants of the values to predict, if each sample has values that are scaled. */
+static int measure_values(const struct dataset_view *train,
+                          struct dataset_normalisation *normalisation, struct error *error)
+{
+    const struct dataset *dataset = train->dataset;
+
+    if (dataset->target == DATASET_TARGET_CLASS || dataset->plain_targets ||
+        !has_columns_to_predict(dataset))
+        return 0;
+    return measure_targets(dataset->targets, dataset->count, dataset->target_width, train,
+                           normalisation, error);
+}
+
 static int measure_samples(const struct dataset_view *train,
                            struct dataset_normalisation *normalisation, struct error *error)
 {
-    const struct dataset *dataset = train->dataset;
-    int r = dataset->element == DATASET_UINT8 ? measure_bytes(train, normalisation, error)
-                                              : measure_floats(train, normalisation, error);
+    int r = train->dataset->element == DATASET_UINT8 ? measure_bytes(train, normalisation, error)
+                                                     : measure_floats(train, normalisation, error);
 
-    if (r < 0 || dataset->target == DATASET_TARGET_CLASS || dataset->plain_targets ||
-        !has_columns_to_predict(dataset))
-        return r;
-    return measure_targets(dataset->targets, dataset->count, dataset->target_width, train,
-                           normalisation, error);
+    return r < 0 ? r : measure_values(train, normalisation, error);
 }
 
 int dataset_normalisation_measure(enum dataset_normalisation_kind kind,
@@ -266,9 +289,10 @@ int dataset_normalisation_measure(enum dataset_normalisation_kind kind,
 }
 
 int dataset_normalisation_given(const double *mean, const double *deviation, size_t count,
-                                const struct dataset *dataset,
+                                const struct dataset_view *train,
                                 struct dataset_normalisation *normalisation, struct error *error)
 {
+    const struct dataset *dataset = train->dataset;
     int64_t groups = groups_of(DATASET_NORMALISE_STANDARD, dataset);
     double scale = dataset->element == DATASET_UINT8 ? 255 : 1;
     int r;
@@ -287,6 +311,11 @@ int dataset_normalisation_given(const double *mean, const double *deviation, siz
         normalisation->mean[i] = (float)(mean[i] * scale);
         normalisation->factor[i] = (float)(1 / (deviation[i] * scale));
     }
+    if (r < 0)
+        return r;
+    r = measure_values(train, normalisation, error);
+    if (r < 0)
+        dataset_normalisation_release(normalisation);
     return r;
 }
 

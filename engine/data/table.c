@@ -19,8 +19,9 @@ static int survey_cell(void *context, int32_t place, const struct table_cell *ce
 {
     struct table_reader *reader = context;
     struct table_column *column = &reader->columns->columns[place];
+    bool orders = column->is_split_key && reader->config->table.split_keys == DATASET_KEYS_ORDER;
 
-    if (column->is_ignored || column->target >= 0)
+    if ((column->is_ignored && !orders) || column->target >= 0)
         return 0;
     if (!table_cell_is_missing(reader->config, cell->text, cell->length))
         return table_column_survey(column, reader->config, cell, error);

@@ -4,6 +4,7 @@
 #include "base/cleanup.h"
 #include "engine/data/reader.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <float.h>
 #include <math.h>
@@ -144,14 +145,18 @@ static int keep_word(struct table_word **kept, const struct table_cell *cell, st
     return 0;
 }
 
-/* Whether most of the cells so far are dates, or they are too few to tell. */
-static bool may_be_dates(const struct table_column *column)
+/* Whether the cell is worth to be read as a date: most of the cells so far are dates, or they are
+ * too few to tell. Behind many others a text that begins or ends with a digit still is. */
+static bool may_be_date(const struct table_column *column, const struct table_cell *cell,
+                        bool is_number)
 {
     enum { FEW = 16 };
     int64_t dates =
         column->month_dates > column->day_dates ? column->month_dates : column->day_dates;
 
-    return 2 * dates + FEW >= column->present;
+    return 2 * dates + FEW >= column->present ||
+           (!is_number && (isdigit((unsigned char)cell->text[0]) ||
+                           isdigit((unsigned char)cell->text[cell->length - 1])));
 }
 
 static int survey_date(struct table_column *column, const struct dataset_config *config,
@@ -183,8 +188,9 @@ int table_column_survey(struct table_column *column, const struct dataset_config
 {
     enum table_unit unit;
     double value;
+    bool is_number = table_cell_number_with_unit(config, cell->text, cell->length, &value, &unit);
 
-    if (table_cell_number_with_unit(config, cell->text, cell->length, &value, &unit)) {
+    if (is_number) {
         if (column->numbers == 0)
             column->unit = unit;
         if (unit != column->unit && keep_word(&column->other_unit, cell, error) < 0)
@@ -203,7 +209,7 @@ int table_column_survey(struct table_column *column, const struct dataset_config
     } else {
         survey_word(column, cell);
     }
-    if (may_be_dates(column) && survey_date(column, config, cell, error) < 0)
+    if (may_be_date(column, cell, is_number) && survey_date(column, config, cell, error) < 0)
         return error->code;
     column->present++;
     if (column->texts.count > TABLE_CATEGORIES_MAX)
@@ -335,6 +341,21 @@ static int decide_category(struct table_column *column, const char **reason, str
     return 0;
 }
 
+/* Whether the day or the month comes first in dates such as 3/4/2026. */
+static void decide_order(struct table_column *column, const struct dataset_config *config)
+{
+    bool either = column->month_dates == column->day_dates, day = config->table.day_first;
+
+    if (!either)
+        day = column->day_dates > column->month_dates;
+    column->order = day ? TABLE_DATE_DAY_FIRST : TABLE_DATE_MONTH_FIRST;
+    if (either && column->month_dates == column->present && column->has_order && !day)
+        reader_warn(config,
+                    "%s: the dates of the column %s, such as %s, are read as month/day/year; "
+                    "if the day comes first, set day_first",
+                    column->first_word_path, column->name, column->first_word);
+}
+
 int table_column_decide(struct table_column *column, const struct dataset_config *config,
                         int64_t rows, const char **reason, struct error *error)
 {
@@ -342,6 +363,8 @@ int table_column_decide(struct table_column *column, const struct dataset_config
 
     *reason = NULL;
     column->kind = TABLE_LEFT_OUT;
+    if (column->is_split_key && column->is_ignored && column->present)
+        decide_order(column, config); /* of features below */
     if (column->is_ignored || column->target >= 0)
         return 0;
     if (column->present == 0) {
@@ -362,13 +385,7 @@ int table_column_decide(struct table_column *column, const struct dataset_config
     }
     if (month || day) {
         column->kind = TABLE_DATE;
-        column->order = day && (!month || config->table.day_first) ? TABLE_DATE_DAY_FIRST
-                                                                   : TABLE_DATE_MONTH_FIRST;
-        if (month && day && column->has_order && !config->table.day_first)
-            reader_warn(config,
-                        "%s: the dates of the column %s, such as %s, are read as month/day/year; "
-                        "if the day comes first, set day_first",
-                        column->first_word_path, column->name, column->first_word);
+        decide_order(column, config);
         return 0;
     }
     if (2 * column->numbers > column->present ||
@@ -527,90 +544,4 @@ int table_columns_decide(struct table_columns *columns, const struct dataset_con
     else if (left_out.count)
         reader_warn(config, "columns are left out: %s", left_out.text);
     return 0;
-}
-
-/* ---- encoding ---- */
-
-static bool encode_category(const struct table_column *column, const char *text, size_t length,
-                            float *features, int64_t *unknown)
-{
-    int32_t low = 0, high = column->category_count;
-
-    while (low < high) {
-        int32_t middle = (low + high) / 2;
-        const char *other = column->categories[middle];
-        size_t other_length = strlen(other);
-        int order = memcmp(text, other, length < other_length ? length : other_length);
-
-        if (order == 0 && length == other_length) {
-            features[middle] = 1;
-            return true;
-        }
-        if (order < 0 || (order == 0 && length < other_length))
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    ++*unknown;
-    return true;
-}
-
-/* Also the mean of dates, which have no bins. */
-static void encode_number(const struct table_column *column, double value, float *features)
-{
-    features[0] = (float)value;
-    table_bins_encode(column->edges, column->edge_count, value, features + 1);
-}
-
-bool table_column_encode(const struct table_column *column, const struct dataset_config *config,
-                         const char *text, size_t length, float *features, int64_t *unknown)
-{
-    struct table_date date;
-    enum table_unit unit;
-    double value;
-
-    memset(features, 0, (size_t)column->features * sizeof *features);
-    if (!text) {
-        if (column->kind != TABLE_CATEGORY)
-            encode_number(column, column->mean, features);
-        if (column->marks_missing)
-            features[column->features - 1] = 1;
-        return true;
-    }
-    switch (column->kind) {
-    case TABLE_NUMBER:
-        if (!table_cell_number_with_unit(config, text, length, &value, &unit) ||
-            unit != column->unit)
-            return false;
-        encode_number(column, value, features);
-        return true;
-    case TABLE_CATEGORY:
-        return encode_category(column, text, length, features, unknown);
-    case TABLE_DATE:
-        if (!table_date_parse(text, length, column->order, &date))
-            return false;
-        table_date_features(&date, column->has_time, features);
-        return true;
-    case TABLE_LEFT_OUT:
-        break;
-    }
-    return true;
-}
-
-char *table_feature_name(const struct table_column *column, int32_t feature)
-{
-    char *name;
-    int written;
-
-    if (column->marks_missing && feature == column->features - 1)
-        written = asprintf(&name, "%s is missing", column->name);
-    else if (column->kind == TABLE_CATEGORY)
-        written = asprintf(&name, "%s=%s", column->name, column->categories[feature]);
-    else if (column->kind == TABLE_DATE)
-        written = asprintf(&name, "%s:%s", column->name, table_date_feature_name(feature));
-    else if (feature > 0)
-        written = asprintf(&name, "%s:bin_%d", column->name, feature);
-    else
-        written = asprintf(&name, "%s", column->name);
-    return written < 0 ? NULL : name;
 }

@@ -90,9 +90,7 @@ static int split_key_store(struct table_reader *reader, const struct table_colum
         *key = number;
         return number < 0 ? number : 0;
     }
-    if (table_date_parse(cell->text, cell->length,
-                         config->table.day_first ? TABLE_DATE_DAY_FIRST : TABLE_DATE_MONTH_FIRST,
-                         &date) &&
+    if (table_date_parse(cell->text, cell->length, column->order, &date) &&
         (reader->has_dates || reader->rows == 0)) {
         reader->has_dates = true;
         *key = date.days;

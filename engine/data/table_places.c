@@ -83,6 +83,8 @@ static int mark_columns_aside(struct table_reader *reader, const bool *features,
         if (!column)
             return error->code;
         column->is_split_key = true;
+        if (config->table.day_first) /* the survey may find out otherwise */
+            column->order = TABLE_DATE_DAY_FIRST;
     }
     if (config->table.weight_column) {
         column = mark_column_aside(reader, "weight_column", config->table.weight_column, features,

@@ -123,6 +123,15 @@ double class_average_precision(const struct class_score *scores, int64_t count, 
     return share(sum, (double)positives);
 }
 
+bool class_outputs_are_undefined(const float *outputs, int64_t count)
+{
+    bool found = false;
+
+    for (int64_t i = 0; i < count; i++)
+        found |= !isfinite(outputs[i]);
+    return found;
+}
+
 int64_t class_rank(const float *scores, int64_t classes, int64_t label)
 {
     int64_t rank = 0;
@@ -136,8 +145,6 @@ void class_bins_add(struct class_bins *bins, double confidence, bool correct)
 {
     int bin = 0;
 
-    if (isnan(confidence))
-        return;
     while (bin < CLASS_BINS - 1 && confidence > (bin + 1) * (1.0 / CLASS_BINS))
         bin++;
     bins->confidence[bin] += confidence;

@@ -45,6 +45,9 @@ double class_auc(const struct class_score *scores, int64_t count, int64_t positi
  * is positive. */
 double class_average_precision(const struct class_score *scores, int64_t count, int64_t positives);
 
+/* Whether one of a sample's outputs is no finite number: then classes have no probabilities. */
+bool class_outputs_are_undefined(const float *outputs, int64_t count);
+
 /* How many classes have a higher score than the label's; of equal scores the class with the higher
  * number comes first. */
 int64_t class_rank(const float *scores, int64_t classes, int64_t label);

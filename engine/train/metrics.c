@@ -49,6 +49,8 @@ struct metrics {
     struct embedding_metrics *embeddings; /* owned; NULL: the outputs are no embeddings */
 
     int64_t count; /* the samples so far */
+    /* An output that tells a class or label was no finite number: then no metric of them is. */
+    bool undefined;
 
     /* VALUE: of each value, owned, [width]; one block */
     const double *units; /* the training set's target_units, or NULL */
@@ -213,6 +215,7 @@ void metrics_begin(struct metrics *metrics, metric_set kinds)
 {
     metrics->kinds = kinds;
     metrics->count = 0;
+    metrics->undefined = false;
     memset(metrics->values, 0, (size_t)metrics->width * sizeof *metrics->values);
     memset(metrics->head_sum, 0, sizeof metrics->head_sum);
     memset(metrics->head_squares, 0, sizeof metrics->head_squares);
@@ -275,6 +278,7 @@ void metrics_add_class(struct metrics *metrics, const float *logits, int32_t lab
     metric_set ranked = metric_bit(METRIC_TOP_3_ACCURACY) | metric_bit(METRIC_TOP_5_ACCURACY);
     int64_t predicted = largest_of(logits, metrics->classes);
 
+    metrics->undefined |= class_outputs_are_undefined(logits, metrics->classes);
     metrics->predicted[predicted]++;
     metrics->labelled[label]++;
     metrics->matching[label] += predicted == label;
@@ -313,6 +317,7 @@ void metrics_add_values(struct metrics *metrics, const float *output, const floa
 
     metrics->count++;
     if (metrics->labels_each) {
+        metrics->undefined |= class_outputs_are_undefined(output, metrics->width);
         label_metrics_add(metrics->labels_each, output, target);
         return;
     }
@@ -563,8 +568,8 @@ double metrics_value(const struct metrics *metrics, enum metric_kind kind,
 {
     double loss = step_metrics_loss(sums);
 
-    if (metric_has(kind, METRIC_READS) &&
-        (!metrics || metrics->count == 0 || !(metrics->kinds & metric_bit(kind))))
+    if (metric_has(kind, METRIC_READS) && (!metrics || metrics->count == 0 || metrics->undefined ||
+                                           !(metrics->kinds & metric_bit(kind))))
         return NAN;
     if (metric_has(kind, METRIC_READS) && metrics->labels_each)
         return measure_labels(metrics->labels_each, kind);

@@ -17,6 +17,9 @@ void table_file_reset(enum dataset_format format);
 /* Writes the table and opens it; the test fails if that fails. */
 struct dataset *table_file_open(const char *text, const struct dataset *reference);
 
+/* A description of a table (description.h) with `to` in the place of `from` must be refused. */
+void table_file_check_damaged(const char *description, const char *from, const char *to);
+
 /* Opening the table beside `reference` must be refused with a sentence that has these pieces. */
 #define REFUSE_BESIDE(reference, text, ...)                                      \
     do {                                                                         \

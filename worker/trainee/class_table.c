@@ -10,17 +10,12 @@
 
 enum { NAME_SHOWN = 24, NAME_BYTES = 4 * NAME_SHOWN + 8, TAKEN_SHOWN = 3 };
 
-/* The class's name, cut, or its number. */
-static const char *name_show(char *const *names, int32_t count, int64_t class,
-                             char shown[NAME_BYTES])
+/* The class's name, cut. */
+static const char *name_show(const struct dataset *set, int64_t class, char shown[NAME_BYTES])
 {
-    char cut[NAME_SHOWN + 1];
+    char cut[NAME_SHOWN + 1], made[DATASET_CLASS_BYTES];
 
-    if (!names || class >= count) {
-        snprintf(shown, NAME_BYTES, "%lld", (long long)class);
-        return shown;
-    }
-    snprintf(cut, sizeof cut, "%s", names[class]);
+    snprintf(cut, sizeof cut, "%s", dataset_class_name(set, class, made));
     return text_escape_controls(cut, shown, NAME_BYTES);
 }
 
@@ -41,7 +36,7 @@ static int64_t next_by_count(const int64_t *counts, int64_t classes, int64_t ski
     return found;
 }
 
-void class_table_print(const struct metrics *metrics, char *const *names, int32_t name_count)
+void class_table_print(const struct metrics *metrics, const struct dataset *set)
 {
     const struct class_counts counts = metrics_counts(metrics);
     const int64_t *confusion = metrics_confusion(metrics);
@@ -59,20 +54,18 @@ void class_table_print(const struct metrics *metrics, char *const *names, int32_
             printf("... and further classes; --json has them all\n");
             return;
         }
-        printf("%-*s %9lld %9.4f %9.4f %9.4f ", NAME_SHOWN,
-               name_show(names, name_count, class, shown), (long long)counts.labelled[class],
-               class_rate(&counts, CLASS_PRECISION, class),
+        printf("%-*s %9lld %9.4f %9.4f %9.4f ", NAME_SHOWN, name_show(set, class, shown),
+               (long long)counts.labelled[class], class_rate(&counts, CLASS_PRECISION, class),
                class_rate(&counts, CLASS_RECALL, class), class_rate(&counts, CLASS_F1, class));
         for (int k = 0;
              k < TAKEN_SHOWN && (other = next_by_count(row, counts.classes, class, other)) >= 0;
              k++)
-            printf("%s %s %lld", k ? "," : "", name_show(names, name_count, other, shown),
-                   (long long)row[other]);
+            printf("%s %s %lld", k ? "," : "", name_show(set, other, shown), (long long)row[other]);
         putchar('\n');
     }
 }
 
-void class_table_json(const struct metrics *metrics, char *const *names, int32_t name_count,
+void class_table_json(const struct metrics *metrics, const struct dataset *set,
                       struct json_object *json)
 {
     const struct class_counts counts = metrics_counts(metrics);
@@ -81,11 +74,9 @@ void class_table_json(const struct metrics *metrics, char *const *names, int32_t
 
     for (int64_t c = 0; c < counts.classes; c++) {
         struct json_object *class = json_object_new_object(), *row = json_object_new_array();
-        char shown[NAME_BYTES];
+        char made[DATASET_CLASS_BYTES];
 
-        json_set_string(class, "name",
-                        names && c < name_count ? names[c]
-                                                : name_show(names, name_count, c, shown));
+        json_set_string(class, "name", dataset_class_name(set, c, made));
         json_set_int(class, "samples", counts.labelled[c]);
         json_set_double(class, "precision", class_rate(&counts, CLASS_PRECISION, c));
         json_set_double(class, "recall", class_rate(&counts, CLASS_RECALL, c));

@@ -5,9 +5,9 @@
 #include "proto/json.h"
 
 /* Prints a row for each class, the largest first: its samples, precision, recall, F1, and what it
- * is taken for. At most CLASS_TABLE_ROWS. `names` may have fewer than the classes, or be NULL. */
+ * is taken for. At most CLASS_TABLE_ROWS. The names are the `set`'s. */
 enum { CLASS_TABLE_ROWS = 30 };
-void class_table_print(const struct metrics *metrics, char *const *names, int32_t name_count);
+void class_table_print(const struct metrics *metrics, const struct dataset *set);
 
 /* Prints a row for each of several labels that are 0 or 1, as they are numbered: how many samples
  * have it, precision, recall, F1, and AUC and average precision if the metrics have them. The names
@@ -26,5 +26,5 @@ void value_table_json(const struct metrics *metrics, const struct dataset *set,
 /* Sets "classes" [{"name", "samples", "precision", "recall", "f1"}, ...] and, of at most
  * CLASS_TABLE_MATRIX of them, "confusion": [labels][predictions]. */
 enum { CLASS_TABLE_MATRIX = 1000 };
-void class_table_json(const struct metrics *metrics, char *const *names, int32_t name_count,
+void class_table_json(const struct metrics *metrics, const struct dataset *set,
                       struct json_object *json);

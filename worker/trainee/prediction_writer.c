@@ -37,7 +37,7 @@ struct prediction_writer {
     struct part parts[GRAPH_HEADS_MAX];
     int part_count;
     char **names; /* [width], of classes or values, as the format writes them; owned */
-    int64_t count;
+    int64_t count, undefined;
 };
 
 /* A sample that is printed. */
@@ -95,7 +95,7 @@ static char *output_name(const struct prediction_writer *writer, const char *nam
 static int names_make(struct prediction_writer *writer, struct error *error)
 {
     const struct dataset *train = writer->config.setup->train;
-    char number[32];
+    char made[DATASET_CLASS_BYTES];
 
     writer->names = calloc((size_t)writer->width, sizeof *writer->names);
     for (int p = 0; writer->names && p < writer->part_count; p++) {
@@ -104,18 +104,15 @@ static int names_make(struct prediction_writer *writer, struct error *error)
         for (int64_t i = 0; i < part->classes; i++) {
             const char *name = NULL;
 
-            if (!writer->classifies && !writer->embeds)
+            if (writer->classifies)
+                name = dataset_class_name(train, i, made);
+            else if (!writer->embeds)
                 name = dataset_target_name(train, (int32_t)(i / writer->quantiles));
-            else if (!writer->embeds && train->class_names && i < train->class_count)
-                name = train->class_names[i];
             if (!name) {
-                snprintf(number, sizeof number,
-                         writer->classifies || writer->width > writer->quantiles ? "%s%lld" : "%s",
-                         writer->classifies ? ""
-                         : writer->embeds   ? "embedding"
-                                            : "prediction",
+                snprintf(made, sizeof made, writer->width > writer->quantiles ? "%s%lld" : "%s",
+                         writer->embeds ? "embedding" : "prediction",
                          (long long)(i / writer->quantiles));
-                name = number;
+                name = made;
             }
             writer->names[part->first + i] = output_name(writer, name, i);
             if (!writer->names[part->first + i])
@@ -307,6 +304,14 @@ static void part_sort(const struct sample *sample, const struct part *part)
     }
 }
 
+static void write_csv_number(FILE *file, double number)
+{
+    if (isnan(number))
+        fputs("nan", file); /* printf may write "-nan" */
+    else
+        fprintf(file, "%.9g", number);
+}
+
 static void write_csv(const struct prediction_writer *writer, const struct sample *sample,
                       const char *path)
 {
@@ -322,12 +327,14 @@ static void write_csv(const struct prediction_writer *writer, const struct sampl
         for (int k = 0; writer->classifies && k < part->top; k++) {
             int32_t class = sample->order[part->first + k];
 
-            fprintf(sample->file, "%s%s,%.9g", comma, names[class], numbers[class]);
+            fprintf(sample->file, "%s%s,", comma, names[class]);
+            write_csv_number(sample->file, numbers[class]);
             comma = ",";
         }
         for (int64_t i = 0;
              (!writer->classifies || writer->config.probabilities) && i < part->classes; i++) {
-            fprintf(sample->file, "%s%.9g", comma, numbers[i]);
+            fputs(comma, sample->file);
+            write_csv_number(sample->file, numbers[i]);
             comma = ",";
         }
     }
@@ -456,6 +463,15 @@ static int print_samples(const struct prediction_writer *writer, const float *ou
     return 0;
 }
 
+static bool are_finite(const float *outputs, int64_t count)
+{
+    bool finite = true;
+
+    for (int64_t i = 0; i < count; i++)
+        finite &= isfinite(outputs[i]) != 0;
+    return finite;
+}
+
 int prediction_writer_print(const struct prediction_writer *writer, const float *outputs,
                             char *const *paths, int64_t count, struct predictions *predictions,
                             struct error *error)
@@ -468,6 +484,9 @@ int prediction_writer_print(const struct prediction_writer *writer, const float 
     int r;
 
     predictions->count = count;
+    predictions->undefined = 0;
+    for (int64_t n = 0; n < count; n++)
+        predictions->undefined += !are_finite(outputs + n * writer->width, writer->width);
     if (!scores || !order || !row || !file)
         r = error_no_memory(error, "the predictions");
     else
@@ -490,7 +509,13 @@ int prediction_writer_add(struct prediction_writer *writer, const struct predict
     errno = 0;
     fwrite(predictions->text, 1, predictions->length, writer->file);
     writer->count += predictions->count;
+    writer->undefined += predictions->undefined;
     return ferror(writer->file) ? report_write(writer, errno, error) : 0;
+}
+
+int64_t prediction_writer_undefined(const struct prediction_writer *writer)
+{
+    return writer->undefined;
 }
 
 bool prediction_writer_answers_errors(const struct prediction_writer *writer)

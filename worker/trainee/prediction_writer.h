@@ -26,7 +26,7 @@ struct prediction_writer;
 struct predictions {
     char *text;
     size_t length;
-    int64_t count;
+    int64_t count, undefined; /* undefined: of these samples an output is no finite number */
 };
 
 /* A file appears at `path` when it is whole. -EINVAL with a sentence for what the format does not
@@ -44,6 +44,8 @@ int prediction_writer_add(struct prediction_writer *writer, const struct predict
 /* Answers a row that cannot be read; only JSON lines can. */
 bool prediction_writer_answers_errors(const struct prediction_writer *writer);
 void prediction_writer_add_error(struct prediction_writer *writer, const char *sentence);
+/* Of how many samples so far an output is no finite number. */
+int64_t prediction_writer_undefined(const struct prediction_writer *writer);
 /* Hands over to the reader of a pipe what was written so far. */
 int prediction_writer_flush(struct prediction_writer *writer, struct error *error);
 int prediction_writer_finish(struct prediction_writer *writer, struct error *error);

@@ -81,8 +81,7 @@ int64_t pytorch_module_sequence_length(const char *description)
     return json_object_get_int64(json_object_array_get_idx(json_get(input, "shape"), 0));
 }
 
-/* The names of the values to predict; NULL: they have none. */
-static struct json_object *describe_targets(const struct dataset *train)
+struct json_object *pytorch_module_targets(const struct dataset *train)
 {
     struct json_object *list;
 
@@ -128,7 +127,7 @@ char *pytorch_module_describe(const struct worker_setup *setup, struct error *er
                   train->target == DATASET_TARGET_CLASS && setup->spec.loss != LOSS_TRIPLET);
     json_set(json, "class_names", pytorch_module_classes(train));
     json_set(json, "features", pytorch_module_features(train));
-    json_set(json, "targets", describe_targets(train));
+    json_set(json, "targets", pytorch_module_targets(train));
     json_set(json, "quantiles",
              json_object_get(json_get(json_get(setup->spec.normalised, "model"), "quantiles")));
     if (setup->spec.head_count)
@@ -421,7 +420,9 @@ static const char prediction_part[] =
     "def predict(model, samples, *lengths):\n"
     "    \"\"\"The class of each sample: its name, or its number where CLASSES is None.\"\"\"\n"
     "    numbers = model(samples, *lengths).argmax(1).tolist()\n"
-    "    return [CLASSES[i] for i in numbers] if CLASSES else numbers\n";
+    "    if not CLASSES:\n"
+    "        return numbers\n"
+    "    return [CLASSES[i] if i < len(CLASSES) else f\"unnamed class {i}\" for i in numbers]\n";
 
 static const char heads_part[] =
     "\n\n"

@@ -15,6 +15,8 @@ char *pytorch_module_describe(const struct worker_setup *setup, struct error *er
 struct json_object *pytorch_module_classes(const struct dataset *train);
 /* Those of the features of a table; NULL for other data. */
 struct json_object *pytorch_module_features(const struct dataset *train);
+/* Those of the values to predict; NULL: they have none. */
+struct json_object *pytorch_module_targets(const struct dataset *train);
 /* The number of tokens of a sample, if `description` is of a model of sequences; else 0. */
 int64_t pytorch_module_sequence_length(const char *description);
 

@@ -135,7 +135,7 @@ static void show_json(const struct worker_setup *setup, bool test, metric_set ki
         json_set_double(json, loss.error_name, loss.error);
     }
     if (metrics_confusion(metrics))
-        class_table_json(metrics, setup->train->class_names, setup->train->class_count, json);
+        class_table_json(metrics, setup->train, json);
     if (metrics_labels(metrics))
         label_table_json(metrics_labels(metrics), setup->train, has_scores(kinds), json);
     value_table_json(metrics, setup->train, json);
@@ -145,15 +145,19 @@ static void show_json(const struct worker_setup *setup, bool test, metric_set ki
 static void show(const struct worker_setup *setup, bool test, metric_set kinds,
                  struct metrics *metrics, const struct step_metrics *sums)
 {
+    const bool undefined = isnan(metrics_value(metrics, METRIC_LOSS, sums));
     const char *mark = ":";
 
     printf("%s set, %lld samples", test ? "test" : "validation", (long long)sums->samples);
     for (int i = 0; i < METRIC_COUNT; i++) {
         double value = metrics_value(metrics, i, sums);
 
-        if (!(kinds >> i & 1) || isnan(value))
-            continue;
-        printf("%s %s %.6g", mark, metric_kind_to_string(i), value);
+        if (!(kinds >> i & 1) || (isnan(value) && !undefined))
+            continue; /* of labels that have no such metric */
+        if (isnan(value))
+            printf("%s %s nan", mark, metric_kind_to_string(i)); /* printf may write "-nan" */
+        else
+            printf("%s %s %.6g", mark, metric_kind_to_string(i), value);
         mark = ",";
     }
     for (int i = 0; i < metrics_head_count(metrics); i++) {
@@ -164,7 +168,7 @@ static void show(const struct worker_setup *setup, bool test, metric_set kinds,
     }
     printf("\n");
     if (metrics_confusion(metrics))
-        class_table_print(metrics, setup->train->class_names, setup->train->class_count);
+        class_table_print(metrics, setup->train);
     if (metrics_labels(metrics))
         label_table_print(metrics_labels(metrics), setup->train, has_scores(kinds));
     value_table_print(metrics, setup->train);

@@ -1,6 +1,7 @@
 /* worker_loss_weights.c: see worker_loss_weights.h. */
 #include "worker/trainee/worker_loss_weights.h"
 
+#include "engine/data/description.h"
 #include "proto/json.h"
 
 #include <errno.h>
@@ -62,6 +63,26 @@ static int class_weights_read(struct worker_setup *setup, struct json_object *js
     return loss_weights_balance(&setup->loss_weights, &setup->split.train, error);
 }
 
+static void warn_of_smoothing(struct worker_setup *setup)
+{
+    const struct dataset *train = setup->train;
+    char text[WORKER_WARNING_BYTES], label_made[DATASET_CLASS_BYTES],
+        other_made[DATASET_CLASS_BYTES];
+    int32_t label, other;
+
+    if (!loss_weights_outweigh(&setup->spec.augmentation, train->classes, &label, &other))
+        return;
+    snprintf(
+        text, sizeof text,
+        "train.label_smoothing %g gives samples of class \"%.100s\" more of \"%.100s\" than of their "
+        "own, because train.class_weights are %.3g and %.3g: they would be learnt as that; "
+        "take less smoothing, or weights that are closer",
+        setup->spec.augmentation.label_smoothing, dataset_class_name(train, label, label_made),
+        dataset_class_name(train, other, other_made), (double)setup->loss_weights.classes[label],
+        (double)setup->loss_weights.classes[other]);
+    setup->data_events.warning(setup->data_events.context, text);
+}
+
 int worker_loss_weights_make(struct worker_setup *setup, struct error *error)
 {
     struct json_object *json = json_get(json_get(setup->spec.normalised, "train"), "class_weights");
@@ -78,5 +99,7 @@ int worker_loss_weights_make(struct worker_setup *setup, struct error *error)
     if (train->is_absent) /* a plan gathers no batches */
         return 0;
     r = json ? class_weights_read(setup, json, error) : 0;
+    if (r == 0)
+        warn_of_smoothing(setup);
     return r < 0 ? r : loss_weights_check(&setup->spec.augmentation, &setup->split.train, error);
 }

@@ -523,7 +523,14 @@ static int predict(struct predictor *predictor, struct error *error)
         r = predict_rows(predictor, error);
     else
         r = predict_whole(predictor, error);
-    return r < 0 ? r : prediction_writer_finish(TAKE_POINTER(predictor->writer), error);
+    if (r < 0)
+        return r;
+    if (prediction_writer_undefined(predictor->writer))
+        log_warning(
+            "the model's answers to %lld of %lld rows are no finite numbers: look for values "
+            "there that are far from those of the training data",
+            (long long)prediction_writer_undefined(predictor->writer), (long long)predictor->rows);
+    return prediction_writer_finish(TAKE_POINTER(predictor->writer), error);
 }
 
 int worker_predict(const struct worker_options *options)

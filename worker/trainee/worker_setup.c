@@ -59,6 +59,7 @@ static double *numbers_copy(struct json_object *list)
 static int constants_make(const struct worker_setup *setup, struct dataset_normalisation *constants,
                           struct error *error)
 {
+    const struct dataset_view *train = &setup->split.train;
     struct json_object *data = json_get(setup->spec.normalised, "data");
     struct json_object *means = json_get(data, "normalize_mean");
     struct json_object *deviations = json_get(data, "normalize_deviation");
@@ -66,13 +67,12 @@ static int constants_make(const struct worker_setup *setup, struct dataset_norma
     AUTO_FREE double *mean = numbers_copy(means), *deviation = numbers_copy(deviations);
 
     if (!means && !deviations)
-        return dataset_normalisation_measure(setup->spec.normalisation, &setup->split.train,
-                                             constants, error);
+        return dataset_normalisation_measure(setup->spec.normalisation, train, constants, error);
     if (!means || !deviations || json_object_array_length(deviations) != count)
         return error_set(error, -EINVAL,
                          "data.normalize_mean and data.normalize_deviation belong together: give "
                          "as many numbers in both");
-    return dataset_normalisation_given(mean, deviation, count, setup->train, constants, error);
+    return dataset_normalisation_given(mean, deviation, count, train, constants, error);
 }
 
 /* Takes over the constants of a checkpoint, and warns if the data or the job has others now. */

@@ -4,6 +4,7 @@
 #include "base/cleanup.h"
 #include "engine/graph/weight_layout.h"
 #include "engine/train/weight_layouts.h"
+#include "worker/trainee/worker_data_check.h"
 
 #include <errno.h>
 #include <math.h>
@@ -286,6 +287,23 @@ static void warn_of_unused(const struct weights *weights, const struct graph *gr
                  list.left_out ? "; …" : "");
 }
 
+/* Weights of other columns or symbols have the right shape where these are as many. */
+static void warn_of_inputs(const struct weights *weights, const struct dataset *train,
+                           struct worker_warnings *warnings)
+{
+    const struct checkpoint_texts texts = {.module = safetensors_metadata(&weights->file, "module"),
+                                           .data = safetensors_metadata(&weights->file, "data"),
+                                           .vocabulary =
+                                               safetensors_metadata(&weights->file, "vocabulary")};
+    struct error error;
+
+    if (worker_data_check_inputs(&texts, train, weights->spec->weights_file, &error) == 0 ||
+        warnings->count == WORKER_WARNINGS_MAX)
+        return;
+    error_prefix(&error, "weights");
+    snprintf(warnings->text[warnings->count++], WORKER_WARNING_BYTES, "%s", error.text);
+}
+
 /* ---- both ---- */
 
 int worker_weights_check(struct worker_setup *setup, struct error *error)
@@ -315,6 +333,8 @@ int worker_weights_check(struct worker_setup *setup, struct error *error)
         r = check_misfits(&weights, &graph, error);
     if (r == 0)
         warn_of_unused(&weights, &graph, &setup->data_warnings);
+    if (r == 0)
+        warn_of_inputs(&weights, setup->train, &setup->data_warnings);
     graph_release(&graph);
     return r;
 }

@@ -123,6 +123,30 @@ static void test_values(void **state)
     data_expect_refusal(&config, NULL, -EINVAL, "table.csv:2: the 2 values", "add up to 3", NULL);
 }
 
+/* Constants that are given for the channels leave the values to predict to be scaled as ever. */
+static void test_values_beside_given_constants(void **state)
+{
+    static const double mean[] = {0.5, 0.5, 0.5}, deviation[] = {0.25, 0.25, 0.25};
+    struct dataset_normalisation constants;
+    struct dataset_view all;
+    struct dataset *dataset;
+    struct error error = {0};
+
+    (void)state;
+    config.target = DATASET_TARGET_VALUE;
+    path =
+        data_file_write_text("photos/table.csv", "file,price\none.png,100000\nthree.png,300000\n");
+    dataset = data_open(&config, NULL);
+    all = dataset_view_all(dataset);
+    assert_int_equal(dataset_normalisation_given(mean, deviation, 3, &all, &constants, &error), 0);
+    assert_int_equal(constants.target_groups, 1);
+    assert_int_equal(dataset_normalise_targets(&constants, dataset, &error), 0);
+    assert_float_equal(dataset->targets[0], -1, 1e-6);
+    assert_float_equal(dataset->targets[1], 1, 1e-6);
+    dataset_normalisation_release(&constants);
+    dataset_close(dataset);
+}
+
 /* Values that nobody names are found in another table by the names of the training table. */
 static void test_values_by_name(void **state)
 {
@@ -262,6 +286,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_classes, reset),
         cmocka_unit_test_setup(test_values, reset),
+        cmocka_unit_test_setup(test_values_beside_given_constants, reset),
         cmocka_unit_test_setup(test_values_by_name, reset),
         cmocka_unit_test_setup(test_faults, reset),
         cmocka_unit_test_setup(test_new_images, reset),

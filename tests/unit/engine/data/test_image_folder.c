@@ -278,6 +278,7 @@ static void test_given_constants(void **state)
 {
     static const double mean[] = {0.485, 0.456, 0.406}, deviation[] = {0.229, 0.224, 0.225};
     struct dataset *dataset = data_open(&config, NULL);
+    const struct dataset_view all = dataset_view_all(dataset);
     struct dataset_normalisation constants;
     float row[3 * PIXELS];
     const uint32_t index = 0;
@@ -285,15 +286,14 @@ static void test_given_constants(void **state)
     int32_t label;
 
     (void)state;
-    assert_int_equal(dataset_normalisation_given(mean, deviation, 3, dataset, &constants, &error),
-                     0);
+    assert_int_equal(dataset_normalisation_given(mean, deviation, 3, &all, &constants, &error), 0);
     assert_int_equal(dataset_gather(dataset, &constants, &index, 1, row, &label, &error), 0);
     for (int c = 0; c < 3; c++)
         for (int p = 0; p < PIXELS; p++)
             assert_float_equal(row[c * PIXELS + p],
                                ((uint8_t)(10 + p + 50 * c) / 255.0 - mean[c]) / deviation[c], 1e-6);
     dataset_normalisation_release(&constants);
-    assert_int_equal(dataset_normalisation_given(mean, deviation, 2, dataset, &constants, &error),
+    assert_int_equal(dataset_normalisation_given(mean, deviation, 2, &all, &constants, &error),
                      -EINVAL);
     assert_non_null(strstr(error.text, "has 2 constants, but the samples have 3"));
     dataset_close(dataset);

@@ -203,9 +203,27 @@ static void test_refusal(void **state)
                         (const char *)NULL);
 }
 
+static void smoothing_may_outweigh_a_label(void **state)
+{
+    float classes[CLASSES] = {1, 0.5f, 20};
+    const struct loss_weights weights = {.classes = classes};
+    struct augmentation augmentation = {.weights = &weights, .label_smoothing = 0.1};
+    int32_t label, other;
+
+    (void)state;
+    assert_true(loss_weights_outweigh(&augmentation, CLASSES, &label, &other));
+    assert_true(label == 1 && other == 2);
+    classes[2] = 10; /* 0.5 * 0.933 is more than 10 * 0.033 */
+    assert_false(loss_weights_outweigh(&augmentation, CLASSES, &label, &other));
+    augmentation.label_smoothing = 0;
+    classes[1] = 0;
+    assert_false(loss_weights_outweigh(&augmentation, CLASSES, &label, &other));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(smoothing_may_outweigh_a_label),
         cmocka_unit_test(test_targets),
         cmocka_unit_test(test_balanced),
         cmocka_unit_test(test_weights_of_0),

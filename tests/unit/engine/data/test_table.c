@@ -469,17 +469,6 @@ static void mixed_ends_of_lines_are_named(void **state)
 }
 
 /* One bad date among good ones is told, as one bad number is. */
-static void dates_that_do_not_exist_are_named(void **state)
-{
-    (void)state;
-    REFUSE("d,y\n2026-02-28,0\n2026-02-30,1\n2026-03-01,1\n", "table.csv:3", "\"2026-02-30\"",
-           "2 of the 3 cells of the column d");
-    REFUSE("d,y\n0000-00-00,0\n2026-02-28,1\n2026-03-01,1\n", "table.csv:2", "\"0000-00-00\"");
-    REFUSE("d,y\n28/02/2026,0\n27/02/2026,1\n02/27/2026,1\n", "table.csv:4", "day/month/year");
-    dataset_close(
-        table_file_open("d,y\nlate,0\n2026-02-28,1\nsoon,1\nlate,1\nsoon,0\nlate,1\n", NULL));
-}
-
 /* Tables that were joined as files have the row of names twice. */
 static void a_row_of_names_that_returns_is_named(void **state)
 {
@@ -558,7 +547,6 @@ int main(void)
         cmocka_unit_test_setup(faults_are_named, reset),
         cmocka_unit_test_setup(other_texts_are_named, reset),
         cmocka_unit_test_setup(mixed_ends_of_lines_are_named, reset),
-        cmocka_unit_test_setup(dates_that_do_not_exist_are_named, reset),
         cmocka_unit_test_setup(a_row_of_names_that_returns_is_named, reset),
         cmocka_unit_test_setup(names_may_return_as_categories, reset),
         cmocka_unit_test_setup(classes_have_short_names, reset),

@@ -163,19 +163,6 @@ static void bins_are_kept(void **state)
     free(text);
 }
 
-static void check_damaged(const char *text, const char *from, const char *to)
-{
-    const char *found = strstr(text, from);
-    struct dataset *read = NULL;
-    struct error error;
-    char damaged[2048];
-
-    assert_non_null(found);
-    snprintf(damaged, sizeof damaged, "%.*s%s%s", (int)(found - text), text, to,
-             found + strlen(from));
-    assert_true(dataset_description_parse(damaged, &read, &error) < 0);
-}
-
 static void damaged_bins_are_refused(void **state)
 {
     struct dataset *train;
@@ -185,12 +172,12 @@ static void damaged_bins_are_refused(void **state)
     table_file.config.table.bins = 2;
     train = open_digits(false, NULL);
     text = dataset_description_format(train);
-    check_damaged(text, "bins 0x0p+0 0x1.2p+2 0x1.2p+3", "bins 0x1p+0 0x1.2p+2 0x1p+0");
-    check_damaged(text, "bins 0x0p+0 0x1.2p+2 0x1.2p+3", "bins 0x0p+0 0x1.2p+2");
-    check_damaged(text, "bins 0x0p+0 0x1.2p+2 0x1.2p+3", "bins 0x0p+0 0x1.2p+2 inf");
-    check_damaged(text, "bins 0x0p+0 0x1.2p+2 0x1.2p+3", "bins");
-    check_damaged(text, "bins 0x0p+0 0x1.2p+2 0x1.2p+3\n", "");
-    check_damaged(text, "table 3", "bins 0x0p+0 0x1.2p+2 0x1.2p+3\ntable 3");
+    table_file_check_damaged(text, "bins 0x0p+0 0x1.2p+2 0x1.2p+3", "bins 0x1p+0 0x1.2p+2 0x1p+0");
+    table_file_check_damaged(text, "bins 0x0p+0 0x1.2p+2 0x1.2p+3", "bins 0x0p+0 0x1.2p+2");
+    table_file_check_damaged(text, "bins 0x0p+0 0x1.2p+2 0x1.2p+3", "bins 0x0p+0 0x1.2p+2 inf");
+    table_file_check_damaged(text, "bins 0x0p+0 0x1.2p+2 0x1.2p+3", "bins");
+    table_file_check_damaged(text, "bins 0x0p+0 0x1.2p+2 0x1.2p+3\n", "");
+    table_file_check_damaged(text, "table 3", "bins 0x0p+0 0x1.2p+2 0x1.2p+3\ntable 3");
     dataset_close(train);
     free(text);
 }

@@ -297,10 +297,32 @@ static void names_say_what_improves(void **state)
     assert_false(metric_has(METRIC_AUC, METRIC_FALLS) || metric_has(METRIC_ACCURACY, METRIC_FALLS));
 }
 
+/* An output that is no finite number is in no class, and its confidence is not that of a right
+ * answer. */
+static void metrics_of_undefined_outputs_are_none(void **state)
+{
+    static const struct step_metrics sums = {.samples = 2, .labels = 2};
+    static const float logits[2][3] = {{1, 0, 0}, {INFINITY, 1, 0}};
+    struct dataset dataset = classes_dataset(3);
+    struct metrics *metrics = create(&dataset, 2);
+
+    (void)state;
+    for (int count = 1; count <= 2; count++) {
+        metrics_begin(metrics, all);
+        for (int i = 0; i < count; i++)
+            metrics_add_class(metrics, logits[i], 0);
+        assert_int_equal(isnan(metrics_value(metrics, METRIC_CALIBRATION_ERROR, &sums)), count > 1);
+        assert_int_equal(isnan(metrics_value(metrics, METRIC_TOP_3_ACCURACY, &sums)), count > 1);
+        assert_int_equal(isnan(metrics_value(metrics, METRIC_F1, &sums)), count > 1);
+    }
+    metrics_free(metrics);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(classes_are_measured_as_by_scikit_learn),
+        cmocka_unit_test(metrics_of_undefined_outputs_are_none),
         cmocka_unit_test(values_are_measured_as_by_scikit_learn),
         cmocka_unit_test(one_sample_has_no_r2),
         cmocka_unit_test(heads_have_a_loss_each),
