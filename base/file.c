@@ -7,8 +7,10 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 int file_read(int directory, const char *path, size_t limit, char **content, size_t *size,
               struct error *error)
@@ -138,9 +140,28 @@ int file_check_replaceable(const char *path, struct error *error)
     return 0;
 }
 
+/* Whether a file can be made beside where `path` is to be. */
+static int file_check_folder(const char *path, struct error *error)
+{
+    const char *slash = strrchr(path, '/');
+    AUTO_FREE char *folder = slash ? strndup(path, (size_t)(slash + 1 - path)) : strdup("./");
+
+    if (!folder)
+        return error_no_memory(error, "the name of a folder");
+    if (faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS) == 0)
+        return 0;
+    return error_set(error, -errno,
+                     errno == ENOENT ? "cannot write %s: there is no folder %s; make it, or give "
+                                       "another name"
+                                     : "cannot write %s: no file can be made in the folder %s "
+                                       "(%s); give a name in another one",
+                     path, folder, strerror(errno));
+}
+
 int file_check_result(const char *path, const char *source, struct error *error)
 {
     struct stat status, of_source;
+    int result;
 
     if (!*path)
         return error_set(error, -EINVAL, "the name of the file to write is empty");
@@ -149,7 +170,8 @@ int file_check_result(const char *path, const char *source, struct error *error)
         return error_set(error, -EINVAL,
                          "the result would overwrite %s, from which it is made: give another name",
                          path);
-    return file_check_replaceable(path, error);
+    result = file_check_replaceable(path, error);
+    return result < 0 ? result : file_check_folder(path, error);
 }
 
 int file_write_result(const char *path, const void *content, size_t size, struct error *error)

@@ -29,7 +29,7 @@ int file_check_replaceable(const char *path, struct error *error);
 
 /* Says before the work is done whether its result can be written to `path`: -EINVAL if that is
  * empty, what file_check_replaceable() refuses, or `source`, the file that the result is made of
- * (NULL: none), by any name. */
+ * (NULL: none), by any name; another negative errno if its folder takes no file. */
 int file_check_result(const char *path, const char *source, struct error *error);
 
 /* Fills what the caller left closed of standard input, output and error, before any file or pipe

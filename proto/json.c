@@ -2,7 +2,9 @@
 #include "proto/json.h"
 
 #include "base/memory.h"
+#include "base/text.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -97,4 +99,21 @@ void json_flatten(struct json_object *object, const char *prefix, struct json_ob
         else if (value)
             json_set(to, path, json_object_get(value));
     }
+}
+
+int json_check_text(const char *text, size_t length, struct error *error)
+{
+    size_t good = text_utf8_prefix(text, length);
+    const char *quote = memrchr(text, '"', good);
+    char wrong[64], shown[4 * sizeof wrong];
+
+    if (good == length)
+        return 0;
+    quote = quote ? quote + 1 : text;
+    snprintf(wrong, sizeof wrong, "%.*s", (int)strcspn(quote, "\""), quote);
+    return error_set(
+        error, -EILSEQ,
+        "\"%s\" is no UTF-8, which all texts are; write it so, or give the file another "
+        "name or a link",
+        text_escape_controls(wrong, shown, sizeof shown));
 }

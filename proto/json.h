@@ -38,6 +38,10 @@ int json_parse_file(const char *path, size_t limit, struct json_object **object,
  * base/memory.h. */
 const char *json_text(struct json_object *object, size_t *length);
 
+/* JSON is UTF-8, and an argument or a file's name may be of another encoding: -EILSEQ with a
+ * sentence that quotes the string of json_text() which is. */
+int json_check_text(const char *text, size_t length, struct error *error);
+
 /* Prints the compact text, or the indented one, and a line break. Characters in strings that
  * text_printable_length() (text.h) refuses become \u escapes. */
 void json_print(struct json_object *object, FILE *output);

@@ -1,7 +1,6 @@
 /* varlink_client.c: a small blocking client; see varlink.h. */
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/text.h"
 #include "proto/varlink.h"
 
 #include <errno.h>
@@ -64,25 +63,6 @@ static int client_wait(const struct varlink_client *client, short events, int ti
     return r;
 }
 
-/* JSON is UTF-8, and a service hangs up where it is not. An argument or a file's name may be of
- * another encoding. */
-static int check_text(const char *text, size_t length, struct error *error)
-{
-    size_t good = text_utf8_prefix(text, length);
-    const char *quote = memrchr(text, '"', good);
-    char wrong[64], shown[4 * sizeof wrong];
-
-    if (good == length)
-        return 0;
-    quote = quote ? quote + 1 : text;
-    snprintf(wrong, sizeof wrong, "%.*s", (int)strcspn(quote, "\""), quote);
-    return error_set(
-        error, -EILSEQ,
-        "\"%s\" is no UTF-8, which all texts are; write it so, or give the file another "
-        "name or a link",
-        text_escape_controls(wrong, shown, sizeof shown));
-}
-
 int varlink_client_send(struct varlink_client *client, const char *method,
                         struct json_object *parameters, bool more, struct error *error)
 {
@@ -94,7 +74,7 @@ int varlink_client_send(struct varlink_client *client, const char *method,
 
     if (!text)
         return error_set(error, -ENOMEM, "out of memory");
-    result = check_text(text, length, error);
+    result = json_check_text(text, length, error); /* a service hangs up where it is not */
     if (result < 0)
         return result;
     length++; /* the NUL ends the message */

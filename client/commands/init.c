@@ -275,6 +275,18 @@ static void measured_print(const struct init *init)
                                  shown, sizeof shown));
 }
 
+/* Whether the --length is one: said before anything is asked or measured. */
+static enum exit_status length_check(const struct init *init)
+{
+    const char *given = invocation_option(init->invocation, "length");
+
+    for (int i = 0; i < DATA_SPEC_LENGTHS; i++)
+        if (!given || strcmp(given, data_spec_lengths[i]) == 0)
+            return EXIT_STATUS_DONE;
+    complain("--length=%s: quick, usual or long is expected", given);
+    return EXIT_STATUS_USAGE;
+}
+
 static enum exit_status length_choose(struct init *init, enum data_spec_length *length)
 {
     struct question_word words[DATA_SPEC_LENGTHS] = {0};
@@ -433,6 +445,8 @@ static enum exit_status command_execute(struct invocation *invocation)
                 isatty(fileno(init.output));
     init.assumed = json_object_new_array();
     status = file_check(&init);
+    if (!status)
+        status = length_check(&init);
     if (!status)
         status = init_run(&init);
     if (!status && invocation->json)

@@ -174,7 +174,9 @@ static enum exit_status command_execute(struct invocation *invocation)
             rows_print(invocation, rows);
         if (!status && json_object_array_length(rows) == 0 && invocation->output.terminal &&
             !invocation->json)
-            puts("no metrics yet");
+            printf("no metrics; `trainctl show %" PRId64
+                   "` tells of lines that could not be read\n",
+                   metrics.id);
     }
     json_object_put(metrics.names);
     return status;

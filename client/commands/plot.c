@@ -174,6 +174,27 @@ static enum exit_status arguments_read(struct plot *plot)
     return status;
 }
 
+/* What the jobs report would be metrics, if the daemon could read it: its warnings say so. */
+static void no_metrics_complain(const struct plot *plot)
+{
+    bool ended = true;
+
+    for (size_t i = 0; i < plot->job_count; i++)
+        ended = ended && job_state_is_final(
+                             json_get_string(json_get(plot->jobs[i].shown, "job"), "state", ""));
+    if (ended)
+        complain("the job%s reported no metrics", plot->job_count > 1 ? "s" : "");
+    else
+        complain("there are no metrics yet");
+    for (size_t i = 0; i < plot->job_count; i++) {
+        struct json_object *warnings = json_get(plot->jobs[i].shown, "warnings");
+
+        for (size_t k = 0; warnings && k < json_object_array_length(warnings); k++)
+            complain("job %" PRId64 ": %s", plot->jobs[i].id,
+                     json_object_get_string(json_object_array_get_idx(warnings, k)));
+    }
+}
+
 /* Says why there is nothing to draw. */
 static enum exit_status nothing_to_draw(const struct plot *plot)
 {
@@ -182,7 +203,7 @@ static enum exit_status nothing_to_draw(const struct plot *plot)
     if (plot->job_count == 0)
         complain("there are no jobs to draw");
     else if (count == 0)
-        complain("there are no metrics yet");
+        no_metrics_complain(plot);
     else
         complain("no values of %s%s: `trainctl show %" PRId64 "` lists the metrics of a job",
                  json_object_get_string(json_object_array_get_idx(plot->names, 0)),

@@ -156,6 +156,9 @@ int worker_run(const char *const *arguments, struct json_object *spec, struct js
 
     if (!program || spec_file < 0 || output_file < 0 || errors < 0)
         return error_set_errno(error, -errno, "cannot run traind-worker");
+    result = json_check_text(text, length, error);
+    if (result < 0)
+        return result;
     result = file_write_all(spec_file, text, length);
     if (result < 0)
         return error_set_errno(error, result, "cannot hand the specification on");

@@ -342,7 +342,7 @@ static int read_content(const char *path, const struct dataset_mapping *mapping,
         return read_fasta(path, mapping, detection, error);
     /* the reader of tables says what these are, and what to make of them */
     if (reader_find_encoding(bytes, size) || detection_ends(path, ".xlsx") ||
-        detection_ends(path, ".parquet")) {
+        detection_ends(path, ".parquet") || detection_ends(path, ".json")) {
         detection->format = DATASET_TABLE;
         return sets_add(detection, path, error);
     }

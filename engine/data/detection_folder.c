@@ -116,6 +116,39 @@ static bool has_classes(const struct folder *folder)
     return false;
 }
 
+/* What the folders of a training set and of test sets are called. */
+static const char *const train_folders[] = {"train", "training", NULL};
+static const char *const test_folders[] = {"test",  "testing",    "test[0-9]", "val",
+                                           "valid", "validation", NULL};
+
+static bool is_called(const char *name, const char *const *names)
+{
+    for (; *names; names++)
+        if (fnmatch(*names, name, FNM_CASEFOLD) == 0)
+            return true;
+    return false;
+}
+
+/* The subfolder in which images lie, if those that have some are called as sets are, and not as
+ * classes; the caller frees it. NULL: there are classes. */
+static char *folder_without_classes(const struct folder *folder)
+{
+    AUTO_FREE char *found = NULL;
+
+    for (int i = 0; i < folder->folder_count; i++) {
+        AUTO_FREE char *path = reader_path_join(folder->path, folder->folders[i]);
+
+        if (!path || !has_image(path))
+            continue;
+        if (!is_called(folder->folders[i], train_folders) &&
+            !is_called(folder->folders[i], test_folders))
+            return NULL;
+        free(found);
+        found = TAKE_POINTER(path);
+    }
+    return TAKE_POINTER(found);
+}
+
 /* The subfolder of this name, if classes of images are in it; the caller frees it. */
 static char *folder_of_classes(const struct folder *folder, const char *name)
 {
@@ -124,24 +157,38 @@ static char *folder_of_classes(const struct folder *folder, const char *name)
     AUTO_FREE char *path = NULL;
 
     for (int i = 0; i < folder->folder_count && !path; i++)
-        if (strcmp(folder->folders[i], name) == 0)
-            path = reader_path_join(folder->path, name);
+        if (fnmatch(name, folder->folders[i], FNM_CASEFOLD) == 0)
+            path = reader_path_join(folder->path, folder->folders[i]);
     if (!path || folder_list(path, &below, &ignored) < 0 || !has_classes(&below))
         return NULL;
     return TAKE_POINTER(path);
+}
+
+static int images_without_classes(const char *path, struct error *error)
+{
+    return error_set(error, -EINVAL,
+                     "%s holds images without classes: put them into a subfolder for each class, "
+                     "and name the folder above",
+                     path);
 }
 
 /* Returns whether there are images. */
 static bool images_find(const struct folder *folder, struct detection *detection, int *result,
                         struct error *error)
 {
-    static const char *const tests[] = {"test", "val", "valid", "validation"};
-    AUTO_FREE char *train = folder_of_classes(folder, "train"), *test = NULL, *other = NULL;
+    AUTO_FREE char *train = NULL, *test = NULL, *other = NULL, *images = NULL;
 
-    for (size_t i = 0; train && i < sizeof tests / sizeof *tests && !other; i++)
-        *(test ? &other : &test) = folder_of_classes(folder, tests[i]);
+    for (size_t i = 0; train_folders[i] && !train; i++)
+        train = folder_of_classes(folder, train_folders[i]);
+    for (size_t i = 0; train && test_folders[i] && !other; i++)
+        *(test ? &other : &test) = folder_of_classes(folder, test_folders[i]);
     if (!train && !has_classes(folder))
         return false;
+    images = train ? NULL : folder_without_classes(folder);
+    if (images) {
+        *result = images_without_classes(images, error);
+        return true;
+    }
     if (test)
         detection_note(detection, "%s is the test set", test);
     if (other)
@@ -252,30 +299,46 @@ static int files_join(const struct folder *folder, const char *pattern, struct d
     return r;
 }
 
-static int nothing_known(const struct folder *folder, struct error *error)
+/* The first of the names, as a sentence lists them. */
+static void names_list(char *const *all, int count, char names[NAMES_BYTES])
 {
-    char names[NAMES_BYTES] = "";
     size_t used = 0;
 
-    for (int i = 0; i < folder->count && i < NAMES_SHOWN && used + 1 < sizeof names; i++) {
+    names[0] = '\0';
+    for (int i = 0; i < count && i < NAMES_SHOWN && used + 1 < NAMES_BYTES; i++) {
         char shown[80];
 
-        text_escape_controls(folder->names[i], shown, sizeof shown);
-        used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", shown);
+        text_escape_controls(all[i], shown, sizeof shown);
+        used += (size_t)snprintf(names + used, NAMES_BYTES - used, "%s%s", i ? ", " : "", shown);
     }
-    if (folder->count == 0)
+    if (count > NAMES_SHOWN && used + 1 < NAMES_BYTES)
+        snprintf(names + used, NAMES_BYTES - used, ", …");
+}
+
+static int nothing_known(const struct folder *folder, struct error *error)
+{
+    char names[NAMES_BYTES];
+
+    if (folder->count == 0 && folder->folder_count == 0)
         return error_set(error, -EINVAL,
                          "%s holds no data: neither files nor a subfolder of images for each class",
                          folder->path);
+    if (folder->count == 0) {
+        names_list(folder->folders, folder->folder_count, names);
+        return error_set(
+            error, -EINVAL,
+            "%s holds no data but folders (%s), and no image that is read lies in these (.png, "
+            ".jpg, .webp, .bmp, .tif): name the folder whose subfolders have the images of a class "
+            "each, and convert other images; make a table of texts and their classes",
+            folder->path, names);
+    }
     if (image_scan_is_image(folder->names[0]))
-        return error_set(error, -EINVAL,
-                         "%s holds images without classes: put them into a subfolder for each "
-                         "class, and name the folder above",
-                         folder->path);
+        return images_without_classes(folder->path, error);
+    names_list(folder->names, folder->count, names);
     return error_set(error, -EINVAL,
                      "%s holds %d files, and none is called as training data are: name one of "
-                     "them (%s%s)",
-                     folder->path, folder->count, names, folder->count > NAMES_SHOWN ? ", …" : "");
+                     "them (%s)",
+                     folder->path, folder->count, names);
 }
 
 /* The files that are read, by their names. */

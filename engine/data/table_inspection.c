@@ -274,7 +274,8 @@ static void find_target(struct table_inspection *inspection)
     inspection->passed_over = called >= 0 ? called : inspection->count - 1;
     inspection->passed_over_reason =
         find_obstacle(&columns[inspection->passed_over], inspection->rows);
-    if (called >= 0 && !inspection->passed_over_reason)
+    inspection->is_called = called >= 0 && !inspection->passed_over_reason;
+    if (inspection->is_called)
         target = called;
     set_target(inspection, target);
 }

@@ -50,6 +50,7 @@ struct table_inspection {
     struct table_inspection_column *columns; /* owned */
     int32_t count;
     int32_t target;       /* the column that is probably to be predicted */
+    bool is_called;       /* its name says so, as "label" does */
     const char *obstacle; /* why it cannot be, where no column can; NULL: it can */
     /* The column that one would expect to be predicted, by its name or place, and why it cannot be;
      * NULL: it can */

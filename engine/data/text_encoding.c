@@ -70,6 +70,21 @@ int reader_check_text(const struct dataset_mapping *mapping, struct error *error
     return 0;
 }
 
+static const char *skip_blanks(const char *at, const char *end)
+{
+    while (at < end && *at && strchr(" \t\r\n", *at))
+        at++;
+    return at;
+}
+
+/* Whether objects begin here, on one line or on several. */
+static bool is_json(const char *at, const char *end)
+{
+    const char *next = at < end ? skip_blanks(at + 1, end) : end;
+
+    return next < end && ((*at == '{' && *next == '"') || (*at == '[' && *next == '{'));
+}
+
 /* Servers send texts that are no tables in the place of one. */
 int reader_check_table(const struct dataset_mapping *mapping, struct error *error)
 {
@@ -77,15 +92,15 @@ int reader_check_table(const struct dataset_mapping *mapping, struct error *erro
         const char *begin, *what;
     } kinds[] = {{"<!doctype", "a web page (HTML), maybe one that asks to log in"},
                  {"<html", "a web page (HTML), maybe one that asks to log in"},
-                 {"<?xml", "an XML file"},
-                 {"{\"", "a JSON file"},
-                 {"[{", "a JSON file"}};
+                 {"<?xml", "an XML file"}};
     const char *at = mapping->address, *end = at + mapping->bytes;
 
     if (reader_check_text(mapping, error) < 0)
         return error->code;
-    while (at < end && strchr(" \t\r\n", *at) && *at)
-        at++;
+    at = skip_blanks(at, end);
+    if (is_json(at, end))
+        return error_set(error, -EINVAL, "%s is a JSON file, not a table; take one, saved as CSV",
+                         mapping->path);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         size_t length = strlen(kinds[i].begin);
 

@@ -67,3 +67,10 @@ async function answer(path, body) {
 
 export const call = (method, parameters = {}) => answer("/api/call", {method, parameters});
 export const about = () => answer("/api/about", {});
+
+/** JSON that a person wrote. A browser rounds whole numbers beyond 2^53, which a seed may be: they are refused. */
+export const parseGiven = (text) => JSON.parse(text, (key, one, context) => {
+    if (Number.isInteger(one) && !Number.isSafeInteger(one) && Math.abs(one) < 2 ** 63 && !/[.e]/i.test(context?.source ?? ""))
+        throw new Error(`"${key}": a browser rounds whole numbers beyond ${Number.MAX_SAFE_INTEGER}; take a smaller one, or trainctl submit`);
+    return one;
+});

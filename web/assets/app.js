@@ -15,7 +15,8 @@ import * as sweeps from "./sweeps.js";
 import * as sweep from "./sweep.js";
 import * as submit from "./submit.js";
 
-const VIEWS = {jobs: [jobs, job], queue: [queue], devices: [devices, device], compare: [compare], sweeps: [sweeps, sweep], submit: [submit]};
+const VIEWS = {__proto__: null, jobs: [jobs, job], queue: [queue], devices: [devices, device], compare: [compare],
+    sweeps: [sweeps, sweep], submit: [submit]};
 const main = document.getElementById("main"), banner = document.getElementById("banner");
 let view = null;
 let depth = -1;     // how many views of this page lie behind the present one

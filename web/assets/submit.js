@@ -1,5 +1,5 @@
 // submit.js: a specification becomes a job, or a sweep of jobs. What is wrong with it is told by the daemon, at the key.
-import {call} from "./api.js";
+import {call, parseGiven} from "./api.js";
 import {el, fill, note, table} from "./dom.js";
 import {duration, bytes, counted} from "./format.js";
 import {here} from "./actions.js";
@@ -70,8 +70,9 @@ class Submit {
     /** Parses a field; a mistake is told with its place. */
     parse(field, name) {
         try {
-            return JSON.parse(field.value);
+            return parseGiven(field.value);
         } catch (error) {
+            if (!(error instanceof SyntaxError)) throw error;
             const at = error.message.match(/position (\d+)/);
             if (at) { field.focus(); field.setSelectionRange(Number(at[1]), Number(at[1]) + 1); }
             throw new Error(`The ${name} is not JSON: ${error.message}`);

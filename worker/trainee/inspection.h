@@ -20,8 +20,9 @@ struct inspection {
 };
 
 /* Reads the table of inspection->files. Comments, a title above the names, the decimal sign, blanks
- * as delimiter and words for no value are found by trying. `target` may be NULL. A test table
- * without the column to predict is taken from the files. 0 or a negative errno with a sentence. */
+ * as delimiter and words for no value are found by trying. `target` may be NULL: then it is the one
+ * column that a test table lacks, else the likeliest one. A test table without the column to
+ * predict is taken from the files. 0 or a negative errno with a sentence. */
 int inspection_read_table(struct inspection *inspection, const char *target, struct error *error);
 /* Takes the choices from suggestions_new() that a table cannot be trained by from the array, by
  * reading it as each says, unless that takes much memory. Sets inspection->problem if none is

@@ -160,30 +160,77 @@ static void read_missing(struct inspection *inspection)
     table_inspection_release(&other);
 }
 
-/* A table that lacks the column to predict is no test set, but data to predict for. */
-static void check_test_table(struct inspection *inspection)
+/* Whether the table has a column of this name. */
+static bool has_column(const struct table_inspection *table, const char *name)
+{
+    for (int32_t i = 0; i < table->count && table->has_header; i++)
+        if (strcmp(table->columns[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* The only column that the test table lacks: as in competitions, what is to be predicted is left
+ * out there. -1: it is not one. */
+static int32_t find_left_out(const struct table_inspection *table,
+                             const struct table_inspection *test)
+{
+    int32_t found = -1;
+
+    for (int32_t i = 0; i < table->count && table->has_header && test->has_header; i++)
+        if (!has_column(test, table->columns[i].name)) {
+            if (found >= 0)
+                return -1;
+            found = i;
+        }
+    return found;
+}
+
+/* Predicts the column that the test table leaves out, unless another one is called a target. */
+static void follow_test_table(struct inspection *inspection, const struct table_inspection *test)
+{
+    struct table_inspection *table = &inspection->table;
+    int32_t column = table->is_called ? -1 : find_left_out(table, test);
+    struct error ignored;
+
+    if (column < 0 || column == table->target ||
+        table_inspection_set_target(table, table->columns[column].name, &ignored) < 0)
+        return;
+    table->passed_over_reason = NULL;
+    detection_note(&inspection->files, "%s has all columns but \"%s\", so that is to be predicted",
+                   inspection->files.test.paths[0], table->columns[column].name);
+}
+
+/* A table that lacks the column to predict is no test set, but data to predict for. `target`: what
+ * somebody has said is to be predicted. */
+static void check_test_table(struct inspection *inspection, const char *target)
 {
     struct detection_set *test = &inspection->files.test;
     struct dataset_config config = inspection->config;
     struct table_inspection table = {0};
     struct error error = {0};
-    const char *target = inspection->table.columns[inspection->table.target].name;
-    bool found = false;
+    const char *name;
+    bool found = false, readable;
 
     if (!test->path_count)
         return;
     config.paths = (const char *const *)test->paths;
-    if (table_inspect(&config, &table, &error) == 0) {
-        found = !inspection->table.has_header && table.count == inspection->table.count;
-        for (int32_t i = 0; i < table.count && table.has_header; i++)
-            found = found || strcmp(table.columns[i].name, target) == 0;
-    }
+    readable = table_inspect(&config, &table, &error) == 0;
+    if (readable && !target)
+        follow_test_table(inspection, &table);
+    name = inspection->table.columns[inspection->table.target].name;
+    if (readable)
+        found = has_column(&table, name) ||
+                (!inspection->table.has_header && table.count == inspection->table.count);
     table_inspection_release(&table);
     if (found)
         return;
-    detection_note(&inspection->files,
-                   "but %s has no column \"%s\", so it is no test set; `trainctl predict` reads it",
-                   test->paths[0], target);
+    if (readable)
+        detection_note(
+            &inspection->files,
+            "but %s has no column \"%s\", so it is no test set; `trainctl predict` reads it",
+            test->paths[0], name);
+    else
+        detection_note(&inspection->files, "but %s is no test set: %s", test->paths[0], error.text);
     free(test->paths[--test->path_count]);
 }
 
@@ -216,11 +263,12 @@ int inspection_read_table(struct inspection *inspection, const char *target, str
     }
     if (r == 0 && target)
         r = table_inspection_set_target(&inspection->table, target, error);
-    else if (r == 0)
+    if (r < 0)
+        return r;
+    check_test_table(inspection, target);
+    if (!target)
         note_target(inspection);
-    if (r == 0)
-        check_test_table(inspection);
-    return r;
+    return 0;
 }
 
 /* ---- whether it trains ---- */

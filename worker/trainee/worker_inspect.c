@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { NAME_SHOWN = 28, DETAILS_BYTES = TABLE_PROBLEM_BYTES + 64 };
 
@@ -256,11 +257,30 @@ static void print_json(const struct inspection *inspection, struct json_object *
     json_print(json, stdout);
 }
 
+/* A specification names its folder and the files in UTF-8. */
+static int check_names(const struct detection *files, struct error *error)
+{
+    JSON_AUTO struct json_object *names = json_object_new_array();
+    const struct detection_set *const sets[] = {&files->train, &files->test};
+    AUTO_FREE char *present = getcwd(NULL, 0);
+    const char *text;
+    size_t length;
+
+    for (int i = 0; i < 2; i++)
+        for (int k = 0; k < sets[i]->path_count; k++)
+            json_object_array_add(names, json_object_new_string(sets[i]->paths[k]));
+    json_object_array_add(names, json_object_new_string(present ? present : ""));
+    text = json_text(names, &length);
+    return json_check_text(text, length, error);
+}
+
 static int inspect(struct inspection *inspection, const char *target, struct error *error)
 {
     int r = detection_open(inspection->path, &inspection->files, error);
 
     inspection->is_table = inspection->files.format == DATASET_TABLE;
+    if (r == 0)
+        r = check_names(&inspection->files, error);
     if (r < 0)
         return r;
     if (inspection->is_table)

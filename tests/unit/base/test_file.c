@@ -67,6 +67,14 @@ static void test_results(void **state)
     assert_non_null(strstr(error.text, "from which it is made"));
     assert_int_equal(file_check_result("", NULL, &error), -EINVAL);
     assert_int_equal(file_check_result(folder, NULL, &error), -EINVAL);
+    snprintf(same, sizeof same, "%s/none/result", folder);
+    assert_int_equal(file_check_result(same, NULL, &error), -ENOENT);
+    assert_non_null(strstr(error.text, "/none/; make it, or give another name"));
+    snprintf(same, sizeof same, "%s/result/below", folder);
+    assert_int_equal(file_check_result(same, NULL, &error), -ENOTDIR);
+    assert_non_null(strstr(error.text, "/result/ (Not a directory)"));
+    assert_int_equal(file_check_result("/result-of-nobody", NULL, &error), geteuid() ? -EACCES : 0);
+    snprintf(same, sizeof same, "%s/./result", folder);
     unlinkat(directory, "result", 0);
     assert_int_equal(file_check_result(path, same, &error), 0);
     assert_int_equal(mkfifoat(directory, "result", 0600), 0);

@@ -454,6 +454,8 @@ static void other_texts_are_named(void **state)
     REFUSE("<?xml version=\"1.0\"?>\n", "XML");
     REFUSE("[{\"a\": 1, \"y\": 0},\n {\"a\": 2, \"y\": 1}]\n", "JSON");
     REFUSE("{\"a\": 1, \"y\": 0}\n{\"a\": 2, \"y\": 1}\n", "JSON");
+    REFUSE("{\n  \"rows\": [1, 2]\n}\n", "JSON");
+    REFUSE("[\r\n  {\r\n    \"a\": 1\r\n  }\r\n]\r\n", "JSON");
     REFUSE("BZh3a,y\n", "bzip2");
     dataset_close(table_file_open("{a,y\n1,0\n2,1\n", NULL));
 }
