@@ -92,7 +92,7 @@ static void cause_of_evaluation(const struct advice_facts *facts, char *text)
     const struct advice_rhythm *rhythm = &facts->rhythm;
     const struct advice_costs *costs = &facts->parts->costs;
     double seconds = costs->evaluation;
-    double interval = (double)rhythm->evaluate_steps * rhythm->step_samples;
+    double interval = rhythm->evaluate_steps ? advice_evaluation_samples(rhythm) : 0;
     char duration[48], every[48];
 
     TEXT("The validation set is evaluated every %s. That takes %s, as long as training on %.0f "
