@@ -20,6 +20,26 @@ report.flush()
 print("reported", count, "values", flush=True)
 """
 
+# waits for a line in a FIFO, then reports some more, or two values that are no numbers, until it is told to end
+LIVE = """
+import json, os, sys
+report, step, odd = os.fdopen(3, "w"), 0, 0
+print("ready", flush=True)
+while True:
+    with open(sys.argv[1]) as orders:
+        for order in orders:
+            if order.strip() == "end": sys.exit(0)
+            if order.strip() == "odd":
+                odd += 2
+                print(*(json.dumps({"step": at, "odd": float("nan")}) for at in (odd - 1, odd)), sep="\\n", file=report, flush=True)
+                continue
+            for _ in range(int(order)):
+                step += 1
+                print(json.dumps({"step": step, "train_loss": 1 / step}), file=report)
+            report.flush()
+            print("step", step, flush=True)
+"""
+
 
 class Case(unittest.TestCase):
     @classmethod
