@@ -39,6 +39,14 @@ while True:
             report.flush()
             print("step", step, flush=True)
 """
+LABELS = """(() => { // the texts that a chart's axes have, each with whether it lies within the picture
+    const found = [], write = CanvasRenderingContext2D.prototype.fillText;
+    CanvasRenderingContext2D.prototype.fillText = function (text, x, y) {
+        const width = this.measureText(text).width, left = this.textAlign === "right" ? x - width : this.textAlign === "center" ? x - width / 2 : x;
+        (window.labels ??= new Map()).set(this.canvas.getAttribute("aria-label") + "|" + Math.round(y) + "|" + Math.round(x), [text, left >= 0]);
+        return write.call(this, text, x, y);
+    };
+})()"""
 
 
 class Case(unittest.TestCase):

@@ -69,7 +69,7 @@ export function smooth(values, weight) {
 }
 
 export class Chart {
-    /** `options`: label, height, those of setAxis(), tipFormat(x), onRange(low, high | null): a range was dragged over, or given up;
+    /** `options`: label, height, those of setAxis(), tick(x, text): a text below the horizontal axis, tipFormat(x), onRange(low, high | null): a range was dragged over, or given up;
      *  domain, range: [low, high] of the two axes, where these are fixed. */
     constructor(options = {}) {
         this.options = {xFormat: value, ...options};
@@ -186,7 +186,8 @@ export class Chart {
         g.textBaseline = "alphabetic";
         const isTime = this.options.xTicks === timeTicks;
         const places = (this.options.xTicks ?? linearTicks)(left, right, Math.max(2, (width - this.left) / (isTime ? 85 : 60)));
-        const placeTexts = isTime ? places.map(this.options.xFormat) : tickTexts(places);
+        const placeTexts = (isTime ? places.map(this.options.xFormat) : tickTexts(places))
+            .map((text, index) => this.options.tick?.(places[index], text) ?? text);
         for (const [index, tick] of places.entries()) {
             g.textAlign = index === places.length - 1 && x(tick) > width - 40 ? "right" : "center";
             g.fillText(placeTexts[index], g.textAlign === "right" ? width - RIGHT : x(tick), bottom + 17);
