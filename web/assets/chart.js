@@ -110,10 +110,8 @@ export class Chart {
             left = Math.min(left, one.x[0]);
             right = Math.max(right, one.x[one.x.length - 1]);
             const lows = smoothing || !band ? one.line : one.minima, highs = smoothing || !band ? one.line : one.maxima;
-            for (let i = 0; i < lows.length; i++) {
-                if (!log || lows[i] > 0) low = Math.min(low, lows[i]);
-                if (!log || highs[i] > 0) high = Math.max(high, highs[i]);
-            }
+            for (const list of new Set([lows, one.line, highs]))
+                for (const number of list) if (!log || number > 0) { low = Math.min(low, number); high = Math.max(high, number); }
         }
         if (left > right || low > high) return null;
         if (left === right) { left -= 0.5; right += 0.5; }
