@@ -82,7 +82,7 @@ export class Chart {
         this.observer = new ResizeObserver(() => this.request());
         this.observer.observe(this.element);
         this.element.addEventListener("pointermove", (event) => this.point(event));
-        this.element.addEventListener("pointerleave", () => { this.at = null; this.tip.hidden = true; this.request(); });
+        this.element.addEventListener("pointerleave", () => { this.at = this.near = null; this.tip.hidden = true; this.request(); });
         this.element.addEventListener("pointerdown", (event) => this.press(event));
         this.element.addEventListener("pointerup", (event) => this.release(event));
         this.element.addEventListener("pointercancel", () => { this.pressed = null; this.request(); }); // the page is scrolled
@@ -95,8 +95,14 @@ export class Chart {
         this.values = series.some((one) => one.means.length);
         Object.assign(this.settings, settings);
         for (const one of this.series) one.line = smooth(one.means, this.settings.smoothing);
+        this.near = this.again(this.near);
+        if (this.at) this.at.points = this.at.points.map(({one, index}) => ({one: this.again(one), index}))
+            .filter(({one, index}) => one && index < one.x.length);
         this.request();
     }
+
+    /** The series that has taken the place of an earlier one; null: none has. */
+    again(earlier) { return this.series.find((one) => one.name === earlier?.name) ?? null; }
 
     request() {
         this.frame ??= requestAnimationFrame(() => { this.frame = null; this.draw(); });
