@@ -24,9 +24,9 @@ const struct command command_top = {
     .place = 300,
     .summary = "Watch devices and jobs live, and act on them; q or Ctrl-C ends",
     .details =
-        "Curves show how busy each device was and how much of its memory was taken, since `top` "
-        "began. Keys act on\nthe selected job: c cancels it, p pauses, r resumes, m moves it, + "
-        "and - change its priority. / filters, s\nsorts, ? lists all keys. A click selects, the "
-        "wheel scrolls.",
+        "Curves show how busy each device was and how much of its memory was taken: what the daemon "
+        "has sampled, and\nwhat came since. Keys act on the selected job: c cancels it, p pauses, "
+        "r resumes, m moves it, + and - change\nits priority. / filters, s sorts, ? lists all "
+        "keys. A click selects, the wheel scrolls.",
     .execute = command_execute,
 };

@@ -37,7 +37,7 @@ static const struct {
     {NULL, NULL},
     {"BUSY", "part of the device that is busy; ~: as its jobs are expected to"},
     {"MEMORY", "part that is in use or booked, whichever is more"},
-    {"curves", "since top began; the newest at the right, 4 s a column"},
+    {"curves", "what the daemon has sampled, and since; 4 s a column"},
 };
 
 /* ---- layout -------------------------------------------------------------------------------- */

@@ -49,8 +49,8 @@ void screen_open(struct screen *screen)
         return;
     keys = screen->before;
     keys.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
-    /* a stopped process would leave the terminal in this mode */
-    keys.c_cc[VSUSP] = _POSIX_VDISABLE;
+    /* a process that is stopped, or ended by SIGQUIT, would leave the terminal in this mode */
+    keys.c_cc[VSUSP] = keys.c_cc[VQUIT] = _POSIX_VDISABLE;
     keys.c_cc[VMIN] = 1;
     keys.c_cc[VTIME] = 0;
     screen->keys = tcsetattr(STDIN_FILENO, TCSANOW, &keys) == 0;

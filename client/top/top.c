@@ -211,9 +211,12 @@ static bool action_take(struct top *top, int key)
 /* Keys of the view itself; false: the key ends the program. */
 static bool view_take(struct top *top, int key)
 {
+    enum { CONTROL_BACKSLASH = 0x1c };
+
     switch (key) {
     case 'q':
     case 'Q':
+    case CONTROL_BACKSLASH:
         return false;
     case '?':
     case 'h':

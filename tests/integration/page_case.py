@@ -20,6 +20,34 @@ report.flush()
 print("reported", count, "values", flush=True)
 """
 
+# waits for a line in a FIFO, then reports some more, or two values that are no numbers, until it is told to end
+LIVE = """
+import json, os, sys
+report, step, odd = os.fdopen(3, "w"), 0, 0
+print("ready", flush=True)
+while True:
+    with open(sys.argv[1]) as orders:
+        for order in orders:
+            if order.strip() == "end": sys.exit(0)
+            if order.strip() == "odd":
+                odd += 2
+                print(*(json.dumps({"step": at, "odd": float("nan")}) for at in (odd - 1, odd)), sep="\\n", file=report, flush=True)
+                continue
+            for _ in range(int(order)):
+                step += 1
+                print(json.dumps({"step": step, "train_loss": 1 / step}), file=report)
+            report.flush()
+            print("step", step, flush=True)
+"""
+LABELS = """(() => { // the texts that a chart's axes have, each with whether it lies within the picture
+    const found = [], write = CanvasRenderingContext2D.prototype.fillText;
+    CanvasRenderingContext2D.prototype.fillText = function (text, x, y) {
+        const width = this.measureText(text).width, left = this.textAlign === "right" ? x - width : this.textAlign === "center" ? x - width / 2 : x;
+        (window.labels ??= new Map()).set(this.canvas.getAttribute("aria-label") + "|" + Math.round(y) + "|" + Math.round(x), [text, left >= 0]);
+        return write.call(this, text, x, y);
+    };
+})()"""
+
 
 class Case(unittest.TestCase):
     @classmethod

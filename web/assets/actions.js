@@ -1,5 +1,5 @@
 // actions.js: what can be done with jobs. The daemon decides whether it may be; its sentence is shown.
-import {call, parseGiven, FINAL} from "./api.js";
+import {call, parseExact, FINAL} from "./api.js";
 import {el, note} from "./dom.js";
 import {confirm, form} from "./dialog.js";
 import * as store from "./store.js";
@@ -55,7 +55,7 @@ function edit(job) {
          input: el("textarea", {rows: 4, spellcheck: "false", placeholder: '{"time_limit": "2 h"}'})},
     ];
     return form(`Edit ${nameOf(job)}`, fields, "Change", async (values) => {
-        const changes = values.more.trim() ? parseGiven(values.more) : {};
+        const changes = values.more.trim() ? parseExact(values.more) : {};
         if (values.name !== job.name) changes.name = values.name;
         if (Number(values.priority) !== job.priority) changes.priority = Number(values.priority);
         if (values.group !== (job.group ?? "")) changes.group = values.group || null;

@@ -4,6 +4,14 @@
 export const FINAL = new Set(["done", "failed", "cancelled"]);
 export const ACTIVE = ["starting", "running", "preempting"];
 
+const INTEGER = "\0integer:"; // before the digits of an integer that JavaScript has no number for
+
+/** Parses a specification: integers beyond 2^53, such as a seed, become texts that textExact() writes as they were. */
+export const parseExact = (text) => JSON.parse(text.replace(/"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?/g, (one) =>
+    /^-?\d+$/.test(one) && !Number.isSafeInteger(Number(one)) ? JSON.stringify(INTEGER + one) : one));
+
+export const textExact = (content, indent) => JSON.stringify(content, null, indent).replace(/"\\u0000integer:(-?\d+)"/g, "$1");
+
 export class CallError extends Error {
     /** `name`: the error of io.traind, "Unreachable", "Refused" or "HTTP 401". */
     constructor(name, message, parameters) {
@@ -31,7 +39,7 @@ export function request(path, body, signal) {
     return fetch(path, {
         method: "POST", signal, cache: "no-store", credentials: "omit", redirect: "error",
         headers: {"Content-Type": "application/json", "Authorization": `Bearer ${localStorage.getItem("token") ?? ""}`},
-        body: JSON.stringify(body),
+        body: textExact(body),
     });
 }
 
@@ -57,7 +65,9 @@ async function answer(path, body) {
     let response, content;
     try {
         response = await request(path, body);
-        content = response.ok ? await response.json() : await response.text();
+        const text = await response.text();
+        content = response.ok ? JSON.parse(text) : text;
+        if (content.parameters?.spec) content.parameters.spec = parseExact(text).parameters.spec;
     } catch { // no answer, or half of one
         throw new CallError("Unreachable", "traind-web does not answer; it may have ended");
     }
@@ -67,10 +77,3 @@ async function answer(path, body) {
 
 export const call = (method, parameters = {}) => answer("/api/call", {method, parameters});
 export const about = () => answer("/api/about", {});
-
-/** JSON that a person wrote. A browser rounds whole numbers beyond 2^53, which a seed may be: they are refused. */
-export const parseGiven = (text) => JSON.parse(text, (key, one, context) => {
-    if (Number.isInteger(one) && !Number.isSafeInteger(one) && Math.abs(one) < 2 ** 63 && !/[.e]/i.test(context?.source ?? ""))
-        throw new Error(`"${key}": a browser rounds whole numbers beyond ${Number.MAX_SAFE_INTEGER}; take a smaller one, or trainctl submit`);
-    return one;
-});

@@ -69,7 +69,7 @@ export function smooth(values, weight) {
 }
 
 export class Chart {
-    /** `options`: label, height, those of setAxis(), tipFormat(x), onRange(low, high | null): a range was dragged over, or given up;
+    /** `options`: label, height, those of setAxis(), tick(x, text): a text below the horizontal axis, tipFormat(x), onRange(low, high | null): a range was dragged over, or given up;
      *  domain, range: [low, high] of the two axes, where these are fixed. */
     constructor(options = {}) {
         this.options = {xFormat: value, ...options};
@@ -82,7 +82,7 @@ export class Chart {
         this.observer = new ResizeObserver(() => this.request());
         this.observer.observe(this.element);
         this.element.addEventListener("pointermove", (event) => this.point(event));
-        this.element.addEventListener("pointerleave", () => { this.at = null; this.tip.hidden = true; this.request(); });
+        this.element.addEventListener("pointerleave", () => { this.at = this.near = null; this.tip.hidden = true; this.request(); });
         this.element.addEventListener("pointerdown", (event) => this.press(event));
         this.element.addEventListener("pointerup", (event) => this.release(event));
         this.element.addEventListener("pointercancel", () => { this.pressed = null; this.request(); }); // the page is scrolled
@@ -95,8 +95,14 @@ export class Chart {
         this.values = series.some((one) => one.means.length);
         Object.assign(this.settings, settings);
         for (const one of this.series) one.line = smooth(one.means, this.settings.smoothing);
+        this.near = this.again(this.near);
+        if (this.at) this.at.points = this.at.points.map(({one, index}) => ({one: this.again(one), index}))
+            .filter(({one, index}) => one && index < one.x.length);
         this.request();
     }
+
+    /** The series that has taken the place of an earlier one; null: none has. */
+    again(earlier) { return this.series.find((one) => one.name === earlier?.name) ?? null; }
 
     request() {
         this.frame ??= requestAnimationFrame(() => { this.frame = null; this.draw(); });
@@ -110,10 +116,8 @@ export class Chart {
             left = Math.min(left, one.x[0]);
             right = Math.max(right, one.x[one.x.length - 1]);
             const lows = smoothing || !band ? one.line : one.minima, highs = smoothing || !band ? one.line : one.maxima;
-            for (let i = 0; i < lows.length; i++) {
-                if (!log || lows[i] > 0) low = Math.min(low, lows[i]);
-                if (!log || highs[i] > 0) high = Math.max(high, highs[i]);
-            }
+            for (const list of new Set([lows, one.line, highs]))
+                for (const number of list) if (!log || number > 0) { low = Math.min(low, number); high = Math.max(high, number); }
         }
         if (left > right || low > high) return null;
         if (left === right) { left -= 0.5; right += 0.5; }
@@ -186,7 +190,8 @@ export class Chart {
         g.textBaseline = "alphabetic";
         const isTime = this.options.xTicks === timeTicks;
         const places = (this.options.xTicks ?? linearTicks)(left, right, Math.max(2, (width - this.left) / (isTime ? 85 : 60)));
-        const placeTexts = isTime ? places.map(this.options.xFormat) : tickTexts(places);
+        const placeTexts = (isTime ? places.map(this.options.xFormat) : tickTexts(places))
+            .map((text, index) => this.options.tick?.(places[index], text) ?? text);
         for (const [index, tick] of places.entries()) {
             g.textAlign = index === places.length - 1 && x(tick) > width - 40 ? "right" : "center";
             g.fillText(placeTexts[index], g.textAlign === "right" ? width - RIGHT : x(tick), bottom + 17);

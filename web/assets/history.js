@@ -76,7 +76,7 @@ export class History {
         const quantity = QUANTITIES[series.quantity], one = this.charts.get(series.quantity) ?? this.add(series.quantity);
         const [name, seconds] = this.unit, means = scaled(series.means, quantity.factor), last = series.means.length - 1;
         one.last.textContent = series.quantity === "memory_used" ? bytes(series.means[last]) : `${shown(means[last])} ${quantity.unit}`;
-        one.chart.options.xFormat = (x) => x === 0 ? "now" : `${shown(x)} ${name}`.replace("-", "−");
+        one.chart.options.tick = (x, text) => x === 0 ? "now" : `${text} ${name}`.replace("-", "−");
         one.chart.options.tipFormat = (x) => moment(this.now + x * seconds);
         one.chart.options.domain = this.domain;
         one.chart.options.range = quantity.range?.(this.device);

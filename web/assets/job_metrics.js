@@ -12,6 +12,7 @@ const order = (name) => (/loss/.test(name) ? "0" : /acc|f1|auc/.test(name) ? "1"
 export class Metrics {
     constructor(host, shown) {
         this.job = shown.job;
+        this.live = !FINAL.has(shown.job.state); // even if it has ended since: what came last may be missing
         this.charts = new Map();
         this.body = el("div", {class: "charts"});
         const smoothing = el("input", {type: "range", min: 0, max: 0.99, step: 0.01, value: kept.smoothing, "aria-label": "Smoothing",
@@ -27,6 +28,7 @@ export class Metrics {
 
     update(shown) {
         this.job = shown.job;
+        for (const one of this.charts.values()) if (one.failed && !one.reading) this.read(one);
         this.show(Object.keys(shown.job.metrics ?? {}).sort((a, b) => order(a) < order(b) ? -1 : 1));
     }
 
@@ -68,43 +70,67 @@ export class Metrics {
         if (one.reading) { one.again = true; return; }
         one.reading = true;
         do {
-            one.again = false;
+            one.again = one.failed = false;
+            one.missed = [];
             try {
                 const begin = one.range ? one.curve.begin : undefined; // times count from the first value of all
                 one.curve = await call("Curve", {id: this.job.id, name: one.name, points: POINTS, ...(one.range ?? {})});
                 one.curve.begin = begin ?? one.curve.times[0];
             } catch (error) {
                 one.rows.textContent = error.message;
+                one.failed = true; // update() tries again
                 break;
             }
             if (this.closed) return;
-            this.cursor = Math.min(this.cursor ?? Infinity, one.curve.next);
+            for (const part of one.missed) this.append(one, part);
             this.draw(one);
         } while (one.again);
         one.reading = false;
-        if (!this.end && !FINAL.has(this.job.state) && [...this.charts.values()].every((each) => each.curve)) this.follow();
+        this.follow();
     }
 
+    /** Follows what comes behind the curves, once all are read. */
     follow() {
+        const all = [...this.charts.values()], curves = all.map((one) => one.curve).filter(Boolean);
+        if (this.end || !this.live || curves.length === 0 || !all.every((one) => one.curve || one.failed)) return;
+        this.cursor = Math.min(...curves.map((curve) => curve.next));
         this.end = follow("Metrics", () => ({id: this.job.id, after: this.cursor, limit: 500}), (reply) => {
+            const parts = new Map();
+            for (const row of reply.rows) {
+                if (!parts.has(row.name)) parts.set(row.name, {begin: this.cursor, end: reply.next, rows: []});
+                parts.get(row.name).rows.push(row);
+            }
             this.cursor = reply.next;
-            const grown = new Set();
-            for (const row of reply.rows) if (this.append(row)) grown.add(this.charts.get(row.name));
-            // a long tail of single values beside buckets of many looks unlike them, so the whole is put into buckets again
-            for (const one of grown) one.curve.steps.length > 1.3 * POINTS ? this.read(one) : this.draw(one);
+            for (const [name, part] of parts) if (this.charts.has(name)) this.grow(this.charts.get(name), part);
         });
     }
 
-    /** Adds a value behind the curve, as a bucket of its own. */
-    append(row) {
-        const one = this.charts.get(row.name), curve = one?.curve;
-        if (!curve || one.range || row.step <= (curve.steps[curve.steps.length - 1] ?? -Infinity)) return false;
+    /** What comes while the curve is read may be missing in it, and waits. */
+    grow(one, part) {
+        if (one.reading) { one.missed.push(part); return; }
+        if (!this.append(one, part)) return;
+        // a long tail of single values beside buckets of many looks unlike them, so the whole is put into buckets again
+        if (one.curve.steps.length > 1.3 * POINTS) this.read(one);
+        else this.draw(one);
+    }
+
+    /** Adds values between two cursors behind the curve, each as a bucket of its own. False: it has grown by none. */
+    append(one, {begin, end, rows}) {
+        const curve = one.curve;
+        if (!curve || one.range || end <= curve.next) return false;
+        if (begin < curve.next) { this.read(one); return false; } // the curve has some of them
+        for (const row of rows) this.appendRow(curve, row);
+        curve.next = end;
+        return true;
+    }
+
+    appendRow(curve, row) {
+        if (row.step <= (curve.steps[curve.steps.length - 1] ?? -Infinity)) return;
         curve.rows++;
-        if (row.value === null || row.value === undefined) { curve.nonfinite++; return true; }
+        if (row.value === null || row.value === undefined) { curve.nonfinite++; return; }
         for (const [list, number] of [["steps", row.step], ["times", row.time], ["minima", row.value], ["maxima", row.value],
                                       ["means", row.value], ["counts", 1]]) curve[list].push(number);
         if (curve.epochs) curve.epochs.push(row.epoch ?? curve.epochs[curve.epochs.length - 1]);
-        return true;
     }
 
     draw(one) {

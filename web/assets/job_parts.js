@@ -1,5 +1,5 @@
 // job_parts.js: the parts of a job that are tables: decisions, history, profile, specification.
-import {call} from "./api.js";
+import {call, textExact} from "./api.js";
 import {el, fill, empty, facts, stateChip, table} from "./dom.js";
 import {bytes, duration, moment, percent, value} from "./format.js";
 
@@ -130,7 +130,7 @@ function phases(list) {
 export class Specification {
     constructor(host, shown) {
         const {spec, plan} = shown;
-        fill(host, el("div", {class: "stack"}, el("pre", {class: "spec", tabindex: "0"}, JSON.stringify(spec, null, 2)),
+        fill(host, el("div", {class: "stack"}, el("pre", {class: "spec", tabindex: "0"}, textExact(spec, 2)),
             plan ? el("details", {}, el("summary", {}, "Plan"), el("pre", {}, JSON.stringify(plan, null, 2))) : ""));
     }
 }

@@ -39,8 +39,9 @@ async function* lines(body) {
     }
 }
 
-/** Hands a reply on. False: the daemon is away. */
+/** Hands a reply on, unless nobody follows it any more. False: the daemon is away. */
 function take(one, reply) {
+    if (!followed.has(one)) return true;
     let parameters;
     try {
         parameters = replyOf(reply);

@@ -1,5 +1,5 @@
 // submit.js: a specification becomes a job, or a sweep of jobs. What is wrong with it is told by the daemon, at the key.
-import {call, parseGiven} from "./api.js";
+import {call, parseExact, textExact} from "./api.js";
 import {el, fill, note, table} from "./dom.js";
 import {duration, bytes, counted} from "./format.js";
 import {here} from "./actions.js";
@@ -47,7 +47,7 @@ class Submit {
     async copy(id) {
         try {
             const {spec} = await call("Show", {id});
-            this.spec.value = JSON.stringify(spec, null, 2);
+            this.spec.value = textExact(spec, 2);
             this.changed();
         } catch (error) {
             this.fail(error);
@@ -70,9 +70,9 @@ class Submit {
     /** Parses a field; a mistake is told with its place. */
     parse(field, name) {
         try {
-            return parseGiven(field.value);
+            JSON.parse(field.value); // whose message tells the place
+            return parseExact(field.value);
         } catch (error) {
-            if (!(error instanceof SyntaxError)) throw error;
             const at = error.message.match(/position (\d+)/);
             if (at) { field.focus(); field.setSelectionRange(Number(at[1]), Number(at[1]) + 1); }
             throw new Error(`The ${name} is not JSON: ${error.message}`);

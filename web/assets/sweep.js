@@ -152,10 +152,10 @@ class SweepView {
         });
         this.rowOf = new Map();
         const head = el("tr", {}, columns.map((column) => el("th", {scope: "col", class: column.num ? "num" : null, title: column.title,
-            "aria-sort": column.key === by.key ? (this.sort.down ? "descending" : "ascending") : null},
+            "aria-sort": column.key === by.key ? (sign < 0 ? "descending" : "ascending") : null},
             el("button", {type: "button", class: "sorter", "data-sort": column.key,
                 onclick: () => { this.sort = {key: column.key, down: by.key === column.key && !this.sort.down}; this.drawTable(); }},
-               column.label, column.key === by.key ? (this.sort.down ? " ↓" : " ↑") : ""))));
+               column.label, column.key === by.key ? (sign < 0 ? " ↓" : " ↑") : ""))));
         const cell = (column, one) => {
             const found = column.of(one);
             if (column.key === "job") return el("a", {href: `#/jobs/${one.job}`}, String(one.job));

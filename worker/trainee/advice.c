@@ -49,20 +49,27 @@ enum advice_bottleneck advice_time_largest(const struct advice_time *time)
 
 /* ---- what a sample costs ---- */
 
-/* Samples between two evaluations. */
-static double evaluation_samples(const struct advice_rhythm *rhythm)
+/* Samples of an interval. The last weights of a run are evaluated and written in any case, so it is
+ * not longer than the run. */
+static double interval_samples(const struct advice_rhythm *rhythm, int64_t steps, int64_t epochs)
 {
-    return rhythm->evaluate_steps ? (double)rhythm->evaluate_steps * rhythm->step_samples
-                                  : (double)rhythm->evaluate_epochs * rhythm->epoch_samples;
+    double samples =
+        steps ? (double)steps * rhythm->step_samples : (double)epochs * rhythm->epoch_samples;
+
+    return rhythm->run_samples > 0 ? fmin(samples, rhythm->run_samples) : samples;
+}
+
+double advice_evaluation_samples(const struct advice_rhythm *rhythm)
+{
+    return interval_samples(rhythm, rhythm->evaluate_steps, rhythm->evaluate_epochs);
 }
 
 /* Samples between two checkpoints; INFINITY: they are not written by samples. */
 static double checkpoint_samples(const struct advice_rhythm *rhythm)
 {
-    if (rhythm->checkpoint_steps)
-        return (double)rhythm->checkpoint_steps * rhythm->step_samples;
-    return rhythm->checkpoint_epochs ? (double)rhythm->checkpoint_epochs * rhythm->epoch_samples
-                                     : INFINITY;
+    return rhythm->checkpoint_steps || rhythm->checkpoint_epochs
+               ? interval_samples(rhythm, rhythm->checkpoint_steps, rhythm->checkpoint_epochs)
+               : INFINITY;
 }
 
 double advice_best_share(const struct advice_costs *costs, double evaluations)
@@ -78,7 +85,7 @@ double advice_best_share(const struct advice_costs *costs, double evaluations)
 struct advice_cost advice_cost_of(const struct advice_costs *costs,
                                   const struct advice_rhythm *rhythm)
 {
-    double interval = evaluation_samples(rhythm);
+    double interval = advice_evaluation_samples(rhythm);
     double best = advice_best_share(costs, rhythm->run_samples / interval) / interval;
     struct advice_cost cost = {.evaluation = costs->evaluation / interval};
 
@@ -107,18 +114,19 @@ static int64_t round_up(double number)
     return INT64_MAX / 100;
 }
 
-/* An interval of `samples` samples or more as steps within an epoch, else as epochs. */
+/* An interval of `samples` samples or more as steps within an epoch, else as epochs; at most the
+ * whole run. */
 static void set_interval(const struct advice_rhythm *rhythm, double samples, int64_t *steps,
                          int64_t *epochs)
 {
-    int64_t within = round_up(samples / rhythm->step_samples);
-    double run = ceil(rhythm->run_samples / rhythm->epoch_samples);
+    double within = (double)round_up(samples / rhythm->step_samples);
 
     *steps = *epochs = 0;
-    if ((double)within * rhythm->step_samples < rhythm->epoch_samples)
-        *steps = within;
+    if (within * rhythm->step_samples < rhythm->epoch_samples)
+        *steps = (int64_t)fmin(within, ceil(rhythm->run_samples / rhythm->step_samples));
     else
-        *epochs = (int64_t)fmin((double)round_up(samples / rhythm->epoch_samples), run);
+        *epochs = (int64_t)fmin((double)round_up(samples / rhythm->epoch_samples),
+                                ceil(rhythm->run_samples / rhythm->epoch_samples));
 }
 
 /* The time of steps that one event of `seconds` may follow, in samples. */
@@ -135,7 +143,8 @@ bool advice_evaluate_seldom(const struct advice_base *base, struct advice_rhythm
     double samples = samples_for(seconds, costs->step);
 
     *rhythm = base->rhythm;
-    if (costs->evaluation <= 0 || fmin(samples, rhythm->run_samples) <= evaluation_samples(rhythm))
+    if (costs->evaluation <= 0 ||
+        fmin(samples, rhythm->run_samples) <= advice_evaluation_samples(rhythm))
         return false;
     set_interval(&base->rhythm, samples, &rhythm->evaluate_steps, &rhythm->evaluate_epochs);
     return true;

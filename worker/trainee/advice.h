@@ -53,6 +53,9 @@ struct advice_costs {
     double best_share, best_evaluations;
 };
 
+/* Samples of training between two evaluations, at most those of the whole run. */
+double advice_evaluation_samples(const struct advice_rhythm *rhythm);
+
 /* The same share of all evaluations of a run that makes so many. Of further ones, the n-th is the
  * best with a probability of 1 / n, as if they only differed by chance (Renyi 1962, on records). */
 double advice_best_share(const struct advice_costs *costs, double evaluations);

@@ -92,7 +92,7 @@ static void cause_of_evaluation(const struct advice_facts *facts, char *text)
     const struct advice_rhythm *rhythm = &facts->rhythm;
     const struct advice_costs *costs = &facts->parts->costs;
     double seconds = costs->evaluation;
-    double interval = (double)rhythm->evaluate_steps * rhythm->step_samples;
+    double interval = rhythm->evaluate_steps ? advice_evaluation_samples(rhythm) : 0;
     char duration[48], every[48];
 
     TEXT("The validation set is evaluated every %s. That takes %s, as long as training on %.0f "
@@ -205,6 +205,7 @@ static void result_of_precision(const struct measurement *measured, char *text)
 char *advice_result(const struct advice_facts *facts, const struct advice_option *option,
                     const struct measurement *measured, char text[ADVICE_TEXT_BYTES])
 {
+    char duration[48];
     double samples;
 
     text[0] = '\0';
@@ -251,9 +252,9 @@ char *advice_result(const struct advice_facts *facts, const struct advice_option
         samples = option->rhythm.checkpoint_steps
                       ? (double)option->rhythm.checkpoint_steps * option->rhythm.step_samples
                       : (double)option->rhythm.checkpoint_epochs * option->rhythm.epoch_samples;
-        TEXT("The weights are the same. After a crash the steps of %.2g seconds at most are made "
-             "again.",
-             samples * facts->cost.all);
+        text_format_duration(samples * facts->cost.all, duration, sizeof duration);
+        TEXT("The weights are the same. After a crash the steps of %s at most are made again.",
+             duration);
         break;
     case ADVICE_KINDS:
         break;

@@ -114,6 +114,32 @@ static void test_intervals(void **state)
     assert_false(advice_evaluate_seldom(&often, &rhythm));
 }
 
+/* The last weights are evaluated in any case: a run that is shorter than the interval has one
+ * evaluation, and no rarer ones than that are there to be named. */
+static void test_short_run(void **state)
+{
+    struct advice_base brief = base;
+    struct advice_rhythm rhythm;
+
+    (void)state;
+    brief.rhythm.run_samples = 100; /* 10 steps of an epoch of 100 */
+    assert_near(advice_cost_of(&brief.costs, &brief.rhythm).evaluation, 0.1 / 100);
+    assert_false(advice_evaluate_seldom(&brief, &rhythm));
+    brief.rhythm.evaluate_epochs = 0;
+    brief.rhythm.evaluate_steps = 1;
+    brief.costs.best_share = 0;
+    brief.costs.evaluation = 0.01; /* at 5% of the time after 19 steps and more */
+    assert_true(advice_evaluate_seldom(&brief, &rhythm));
+    assert_int_equal(rhythm.evaluate_steps, 10);
+    assert_near(advice_cost_of(&brief.costs, &rhythm).evaluation, 0.01 / 100);
+    brief.rhythm.checkpoint_epochs = 0;
+    brief.rhythm.checkpoint_steps = 50;
+    assert_near(advice_cost_of(&brief.costs, &brief.rhythm).checkpoints, 0.05 / 100);
+    brief.rhythm.run_samples = 130;
+    assert_true(advice_evaluate_seldom(&brief, &rhythm));
+    assert_int_equal(rhythm.evaluate_steps, 13);
+}
+
 static void test_both_intervals(void **state)
 {
     struct advice_base best = base;
@@ -146,7 +172,7 @@ static void test_best_share(void **state)
     costs.best_evaluations = 5;
     assert_near(advice_best_share(&costs, 3), 0.6);
     assert_near(advice_best_share(&costs, 105), (3 + log(21)) / 105);
-    /* the run's evaluations are those of its rhythm */
+    /* the run's evaluations are those of its rhythm; the last weights are written, too */
     costs =
         (struct advice_costs){.step = 1, .checkpoint = 1, .best_share = 0.6, .best_evaluations = 5};
     rhythm = (struct advice_rhythm){.epoch_samples = 10,
@@ -154,7 +180,7 @@ static void test_best_share(void **state)
                                     .run_samples = 1050,
                                     .evaluate_steps = 10,
                                     .checkpoint_epochs = INT64_MAX / 100};
-    assert_near(advice_cost_of(&costs, &rhythm).checkpoints, (3 + log(21)) / 1050);
+    assert_near(advice_cost_of(&costs, &rhythm).checkpoints, (3 + log(21) + 1) / 1050);
 }
 
 static void test_gain(void **state)
@@ -253,13 +279,18 @@ static void test_learning_rate(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_time),         cmocka_unit_test(test_cost),
-        cmocka_unit_test(test_intervals),    cmocka_unit_test(test_both_intervals),
-        cmocka_unit_test(test_best_share),   cmocka_unit_test(test_gain),
-        cmocka_unit_test(test_what_pays),    cmocka_unit_test(test_what_pays_beside_noise),
-        cmocka_unit_test(test_order),        cmocka_unit_test(test_data),
-        cmocka_unit_test(test_learning_rate)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_time),
+                                       cmocka_unit_test(test_cost),
+                                       cmocka_unit_test(test_intervals),
+                                       cmocka_unit_test(test_short_run),
+                                       cmocka_unit_test(test_both_intervals),
+                                       cmocka_unit_test(test_best_share),
+                                       cmocka_unit_test(test_gain),
+                                       cmocka_unit_test(test_what_pays),
+                                       cmocka_unit_test(test_what_pays_beside_noise),
+                                       cmocka_unit_test(test_order),
+                                       cmocka_unit_test(test_data),
+                                       cmocka_unit_test(test_learning_rate)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

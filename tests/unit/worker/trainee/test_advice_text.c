@@ -1,0 +1,47 @@
+/* test_advice_text.c: the sentences of advice, where numbers decide how they are written. */
+#include "worker/trainee/advice_text.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const struct measurement base = {.batch = 10, .step = 0.001, .device = "cpu"};
+
+/* What is said of a checkpoint every `steps` steps, of 10 ms each. */
+static const char *checkpoint_result(int64_t steps)
+{
+    static char text[ADVICE_TEXT_BYTES];
+    struct measured_parts parts = {.costs = {.step = 0.001, .checkpoint = 1}};
+    struct advice_facts facts = {.base = &base, .parts = &parts, .cost = {.all = 0.001}};
+    struct advice_option option = {.kind = ADVICE_CHECKPOINT,
+                                   .rhythm = {.epoch_samples = 1e9,
+                                              .step_samples = 10,
+                                              .run_samples = 1e9,
+                                              .checkpoint_steps = steps}};
+
+    return advice_result(&facts, &option, &base, text);
+}
+
+static void assert_says(const char *text, const char *part)
+{
+    if (!strstr(text, part))
+        fail_msg("\"%s\" does not say \"%s\"", text, part);
+}
+
+static void test_what_a_crash_costs(void **state)
+{
+    (void)state;
+    assert_says(checkpoint_result(50), "the steps of 500.0 ms at most");
+    assert_says(checkpoint_result(2000), "the steps of 20.0 s at most");
+    assert_says(checkpoint_result(200000), "the steps of 33 min 20 s at most");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_what_a_crash_costs)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
