@@ -1,8 +1,8 @@
 #version 460
 #extension GL_GOOGLE_include_directive : require
 /* pointwise.comp: y = op(a, b). Element i of the result depends on element i of the operands alone,
- * so the result may overwrite an operand. Where operands have 16 bits, elements go by pairs (PAIRS):
- * `count` is how many pairs there are then. */
+ * so the result may overwrite an operand. Where operands have 16 bits, elements go by pairs
+ * (PAIRS): `count` is how many pairs there are then. */
 #include "common.glsl"
 #include "activations.glsl"
 
