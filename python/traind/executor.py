@@ -7,6 +7,7 @@
 """
 from __future__ import annotations
 
+import collections
 import concurrent.futures
 import functools
 import os
@@ -16,7 +17,7 @@ import site
 import sys
 import tempfile
 import threading
-from typing import Any, Callable, Dict, Optional, Set, TypeVar
+from typing import Any, Callable, Deque, Dict, Optional, Set, Tuple, TypeVar
 
 from . import device_guess, task
 from .errors import JobFailed, TraindError
@@ -115,6 +116,7 @@ class Executor(concurrent.futures.Executor):
         self._folder = tempfile.TemporaryDirectory(prefix="traind-tasks.")
         self._lock = threading.Lock()
         self._running: Set[Job] = set()
+        self._waiting: Deque[Tuple[concurrent.futures.Future[Any], Call, Dict[str, Any]]] = collections.deque()
         self._terminated = self._closed = False
 
     def submit(self, fn: Callable[..., Result], /, *args: Any, **kwargs: Any) -> concurrent.futures.Future[Result]:
@@ -125,22 +127,49 @@ class Executor(concurrent.futures.Executor):
         if self._closed:
             raise RuntimeError("cannot schedule new futures after shutdown")  # in the words of concurrent.futures
         folder = pathlib.Path(tempfile.mkdtemp(dir=self._folder.name))
-        return self._threads.submit(self._run, Call(folder, called, function), {**self._keys, **keys})
+        call = Call(folder, called, function)
+        future: concurrent.futures.Future[Result] = concurrent.futures.Future()
+        with self._lock:
+            self._threads.submit(self._run_next)
+            self._waiting.append((future, call, {**self._keys, **keys}))
+        return future
 
-    def _run(self, call: Call, keys: Dict[str, Any]) -> Any:
+    def _run_next(self) -> None:
+        """Runs the call that waits longest: jobs are submitted in the order of the calls, whichever thread comes first."""
+        job: Optional[Job] = None
         with self._lock:  # so that terminate() misses no job
-            if self._terminated:
-                raise concurrent.futures.CancelledError()
-            job = call.submit(self._socket, keys)
-            self._running.add(job)
+            while self._waiting:
+                future, call, keys = self._waiting.popleft()
+                if future.set_running_or_notify_cancel():
+                    break
+            else:
+                return
+            try:
+                if self._terminated:
+                    raise concurrent.futures.CancelledError()
+                job = call.submit(self._socket, keys)
+                self._running.add(job)
+            except BaseException as error:  # noqa: B902 - it belongs to whoever asks for the result
+                failure = error
+        if job is None:
+            future.set_exception(failure)
+            return
         try:
-            return call.result(job)
+            result = call.result(job)
+        except BaseException as error:  # noqa: B902
+            future.set_exception(error)
+        else:
+            future.set_result(result)
         finally:
             with self._lock:
                 self._running.discard(job)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         self._closed = True
+        if cancel_futures:
+            with self._lock:
+                for future, _, _ in self._waiting:
+                    future.cancel()
         self._threads.shutdown(wait, cancel_futures=cancel_futures)
         if wait:
             self._folder.cleanup()
