@@ -97,6 +97,28 @@ static void run_models(const char *const *arguments, struct json_object *report,
     append_all(problems, json_get(found, "problems"));
 }
 
+/* A device that the daemon trains on, and the worker that was run here cannot open. */
+static void compare_device(struct json_object *device, struct json_object *found,
+                           struct json_object *problems)
+{
+    const char *name = json_get_string(device, "name", "");
+    char text[1024];
+
+    if (!json_get_bool(device, "trains", false))
+        return; /* which is told, or is not known */
+    for (size_t i = 0; i < json_object_array_length(found); i++) {
+        struct json_object *own = json_object_array_get_idx(found, i);
+
+        if (strcmp(json_get_string(own, "device", ""), name) != 0 ||
+            json_get_bool(own, "trains", false))
+            continue;
+        snprintf(text, sizeof text,
+                 "%s: the daemon's jobs train on it, but your own traind-worker cannot: %s", name,
+                 json_get_string(own, "reason", "nobody said why"));
+        add_problem(problems, text);
+    }
+}
+
 /* Simulated devices are what the daemon's configuration makes of them. */
 static void run_simulated(struct json_object *devices, struct json_object *report,
                           struct json_object *problems)
@@ -238,6 +260,9 @@ static enum exit_status command_execute(struct invocation *invocation)
         devices = ask_daemon(invocation, report, problems);
     json_set(report, "problems", problems);
     run_models(arguments, report, problems);
+    for (size_t i = 0; devices && i < json_object_array_length(devices); i++)
+        compare_device(json_object_array_get_idx(devices, i), json_get(report, "devices"),
+                       problems);
     run_simulated(devices, report, problems);
     if (invocation->json)
         json_print(report, stdout);
