@@ -200,11 +200,12 @@ int record_product(struct recorder *recorder, const struct product *product, str
 
 int64_t product_parts(int64_t m, int64_t n, int64_t k)
 {
-    enum { WANTED = 512, LENGTH_MIN = 512 }; /* tiles of all parts; numbers of a part along K */
+    /* as many tiles as keep a large GPU busy, where each is as large as four of these */
+    enum { WANTED = 4 * TILES_WANTED };
     const int64_t wanted = WANTED / count_tiles(&(struct product){.m = m, .n = n}, &square);
     int64_t parts = 1;
 
-    while (2 * parts <= wanted && k % (2 * parts) == 0 && k / (2 * parts) >= LENGTH_MIN)
+    while (2 * parts <= wanted && k % (2 * parts) == 0 && k / (2 * parts) >= PRODUCT_FOLD)
         parts *= 2;
     return parts;
 }
