@@ -21,7 +21,9 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-enum { FAILURES_DESCRIPTOR = 9, INTERPRETER_BYTES_MAX = 128 };
+enum { FAILURES_DESCRIPTOR = 9, INTERPRETER_BYTES_MAX = 128, STOP_TURN_NANOSECONDS = 100000 };
+
+static const double STOP_SECONDS = 1; /* for all together; on an idle machine one takes 0.0001 */
 
 /* ---- cgroup ---------------------------------------------------------------------------------- */
 
@@ -301,38 +303,38 @@ int shim_trainee_start(struct shim_trainee *trainee, const struct attempt_config
 
 /* ---- end ------------------------------------------------------------------------------------- */
 
-/* The parent of a process from /proc/PID/stat, or -1. */
-static pid_t process_parent(int proc, const char *name)
+/* Reads a process's state (a letter of proc(5)) and parent from PATH/stat; false if it is gone. */
+static bool process_look(int folder, const char *path, char *state, pid_t *parent)
 {
-    char path[300], text[512];
+    char name[300], text[512];
     AUTO_CLOSE int descriptor = -1;
     ssize_t length;
     char *after;
-    int parent;
 
-    snprintf(path, sizeof path, "%s/stat", name);
-    descriptor = openat(proc, path, O_RDONLY | O_CLOEXEC);
+    snprintf(name, sizeof name, "%s/stat", path);
+    descriptor = openat(folder, name, O_RDONLY | O_CLOEXEC);
     if (descriptor < 0)
-        return -1;
+        return false;
     length = read(descriptor, text, sizeof text - 1);
     if (length <= 0)
-        return -1;
+        return false;
     text[length] = '\0';
     /* the program's name is in parentheses and may contain any character, also parentheses */
     after = strrchr(text, ')');
-    return after && sscanf(after + 1, " %*c %d", &parent) == 1 ? parent : -1;
+    return after && sscanf(after + 1, " %c %d", state, parent) == 2;
 }
 
 int shim_children_visit(bool (*visit)(pid_t pid, void *data), void *data)
 {
     DIR *folder = opendir("/proc");
-    pid_t self = getpid();
+    pid_t self = getpid(), parent;
     struct dirent *entry;
     int count = 0;
+    char state;
 
     while (folder && (entry = readdir(folder)))
         if (isdigit((unsigned char)entry->d_name[0]) &&
-            process_parent(dirfd(folder), entry->d_name) == self)
+            process_look(dirfd(folder), entry->d_name, &state, &parent) && parent == self)
             count += visit((pid_t)atol(entry->d_name), data);
     if (folder)
         closedir(folder);
@@ -394,12 +396,31 @@ int shim_trainee_list(const struct shim_trainee *trainee, pid_t *pids, int limit
     return count;
 }
 
-static int stop_listed(const struct shim_trainee *trainee, pid_t *pids)
+/* A signal only asks a process to stop. Waits until it has, or has ended; a process that waits for
+ * a disk may not obey before `deadline` (clock_monotonic()). */
+static void await_stop(pid_t pid, double deadline)
 {
-    int count = shim_trainee_list(trainee, pids, SHIM_PROCESSES_MAX);
+    static const struct timespec turn = {.tv_nsec = STOP_TURN_NANOSECONDS};
+    char path[32], state;
+    pid_t parent;
 
-    for (int i = 0; i < count; i++)
+    snprintf(path, sizeof path, "/proc/%d", (int)pid);
+    while (process_look(AT_FDCWD, path, &state, &parent) && !strchr("TtZX", state) &&
+           clock_monotonic() < deadline)
+        nanosleep(&turn, NULL);
+}
+
+/* A parent has stopped before its children are asked to. A shell that still ran would learn that
+ * its program stopped, take that for the person's wish, and leave it in the background. */
+static int stop_listed(const struct shim_trainee *trainee, pid_t *pids, double deadline)
+{
+    int count = list_children(getpid(), trainee->helper, pids, 0, SHIM_PROCESSES_MAX);
+
+    for (int i = 0; i < count; i++) {
         kill(pids[i], SIGSTOP);
+        await_stop(pids[i], deadline);
+        count = list_children(pids[i], 0, pids, count, SHIM_PROCESSES_MAX);
+    }
     return count;
 }
 
@@ -407,13 +428,14 @@ static int stop_listed(const struct shim_trainee *trainee, pid_t *pids)
  * stopped once two lists are the same. */
 static int stop_all(const struct shim_trainee *trainee)
 {
+    double deadline = clock_monotonic() + STOP_SECONDS;
     pid_t lists[2][SHIM_PROCESSES_MAX];
-    int counts[2] = {stop_listed(trainee, lists[0]), -1};
+    int counts[2] = {stop_listed(trainee, lists[0], deadline), -1};
 
     for (int i = 1; counts[0] != counts[1] ||
                     memcmp(lists[0], lists[1], (size_t)counts[0] * sizeof(pid_t)) != 0;
          i = !i)
-        counts[i] = stop_listed(trainee, lists[i]);
+        counts[i] = stop_listed(trainee, lists[i], deadline);
     return counts[0] < SHIM_PROCESSES_MAX ? 0 : -1; /* there may be more of them */
 }
 
