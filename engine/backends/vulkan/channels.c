@@ -53,30 +53,34 @@ int64_t channels_groups(const struct channels *channels)
     return record_groups(channels->channels, channels->across);
 }
 
+uint32_t products_behind(const struct products *products)
+{
+    return (products->second ? BEHIND_SECOND : 0) | (products->bias ? BEHIND_OPERAND : 0) |
+           (products->result ? BEHIND_RESULT : 0);
+}
+
 /* Of each part the sums, and the products where there is an x. */
 static int record_part_sums(struct recorder *recorder, const struct channels *channels,
                             struct products products, VkDeviceAddress sums, bool accumulate,
                             struct error *error)
 {
     const struct {
-        VkDeviceAddress dy, x, mean, sums;
+        VkDeviceAddress dy, x, mean, sums, second, result, stored, inverse_std, weight, bias;
         struct channels_push shape;
         uint32_t parts, of_mean;
-    } push = {products.dy,
-              products.x,
-              products.mean,
-              sums,
-              channels_push(channels),
-              (uint32_t)channels->parts,
+    } push = {products.dy,     products.x,      products.mean,           sums,
+              products.second, products.result, products.stored,         products.inverse_std,
+              products.weight, products.bias,   channels_push(channels), (uint32_t)channels->parts,
               products.of_mean};
-    const struct launch launch = {
-        .shader = SHADER_channel_sums,
-        .constants = {CHANNELS_WORKGROUP, channels->across, products.x != 0, accumulate},
-        .constant_count = 4,
-        .push = &push,
-        .push_bytes = sizeof push,
-        .addresses = 4,
-        .groups = {channels_groups(channels), channels->parts}};
+    const struct launch launch = {.shader = SHADER_channel_sums,
+                                  .constants = {CHANNELS_WORKGROUP, channels->across,
+                                                products.x != 0, accumulate,
+                                                products_behind(&products), products.activation},
+                                  .constant_count = 6,
+                                  .push = &push,
+                                  .push_bytes = sizeof push,
+                                  .addresses = 10,
+                                  .groups = {channels_groups(channels), channels->parts}};
 
     return record_launch(recorder, &launch, error);
 }

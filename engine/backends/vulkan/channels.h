@@ -38,7 +38,12 @@ int record_channel_moments(struct recorder *recorder, const struct channels *cha
 struct products {
     VkDeviceAddress dy, x, mean;
     uint32_t of_mean; /* channels that share a mean */
+    /* A batch norm's gradient behind an activation: shaders/behind.glsl. 0: what is not there. */
+    VkDeviceAddress second, result, stored, inverse_std, weight, bias;
+    uint32_t activation;
 };
+/* The specialization constants that say what there is of it: BEHIND_... */
+uint32_t products_behind(const struct products *products);
 int record_channel_products(struct recorder *recorder, const struct channels *channels,
                             const struct products *products, VkDeviceAddress sums,
                             struct error *error);

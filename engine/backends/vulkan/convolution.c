@@ -17,6 +17,7 @@ struct pass {
     VkDeviceAddress source, weight, bias, target;
     /* places for the weights and the source as cooperative matrices read them */
     VkDeviceAddress packed, last;
+    uint32_t activation; /* of the result: 1 + enum activation_kind; 0: none */
 };
 
 struct pass_push {
@@ -34,8 +35,8 @@ static int record_direct(struct recorder *recorder, const struct pass *pass, str
                           extent[1];
     const struct launch launch = {
         .shader = SHADER_convolution_direct,
-        .constants = {CONVOLUTION_WORKGROUP, pass->backward, pass->bias != 0},
-        .constant_count = 3,
+        .constants = {CONVOLUTION_WORKGROUP, pass->backward, pass->bias != 0, pass->activation},
+        .constant_count = 4,
         .push = &push,
         .push_bytes = sizeof push,
         .addresses = 4,
@@ -79,17 +80,17 @@ static int record_by_tile(struct recorder *recorder, const void *work, int way, 
     const struct pass_push push = {tile->last ? pass->last : pass->source,
                                    tiled->matrices ? pass->packed : pass->weight, pass->bias,
                                    pass->target, pass->conv};
-    struct launch launch = {.shader = SHADER_convolution,
-                            .matrices = tiled->matrices,
-                            .constants = {CONVOLUTION_WORKGROUP, tile->m, tile->n, tile->k,
-                                          pass->backward, pass->bias != 0, tile->last},
-                            .constant_count = 7,
-                            .push = &push,
-                            .push_bytes = sizeof push,
-                            .addresses = 4,
-                            .groups = {record_groups(tiled->n, tile->n),
-                                       divide_up(tiled->m, tile->m),
-                                       at_most(tiled->products, GRID_MAX)}};
+    struct launch launch = {
+        .shader = SHADER_convolution,
+        .matrices = tiled->matrices,
+        .constants = {CONVOLUTION_WORKGROUP, tile->m, tile->n, tile->k, pass->backward,
+                      pass->bias != 0, tile->last, pass->activation},
+        .constant_count = 8,
+        .push = &push,
+        .push_bytes = sizeof push,
+        .addresses = 4,
+        .groups = {record_groups(tiled->n, tile->n), divide_up(tiled->m, tile->m),
+                   at_most(tiled->products, GRID_MAX)}};
 
     int r = 0;
 
@@ -181,7 +182,8 @@ int convolution_run(struct recorder *recorder, int32_t index, struct error *erro
         .bias = program_address(program, node->input[2]),
         .target = program_address(program, node->output[0]),
         .packed = program->workspace[index] | ADDRESS_OF_HALVES,
-        .last = convolution_last_place(program, index)};
+        .last = convolution_last_place(program, index),
+        .activation = program->fusions[index].activation};
 
     return record_pass(recorder, &pass, error);
 }

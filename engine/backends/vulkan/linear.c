@@ -42,7 +42,8 @@ int linear_run(struct recorder *recorder, int32_t index, struct error *error)
         .b = transpose(program_address(program, node->input[1]), e.in),
         .bias = program_address(program, node->input_count > 2 ? node->input[2] : -1),
         .c = program_address(program, node->output[0]),
-        .c_row_stride = e.out};
+        .c_row_stride = e.out,
+        .activation = program->fusions[index].activation};
 
     return record_product(recorder, &product, error);
 }

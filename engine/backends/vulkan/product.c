@@ -129,16 +129,16 @@ static int launch(struct recorder *recorder, const struct product *product, cons
               .alpha = product->alpha != 0 ? product->alpha : 1,
               .beta = product->beta};
     const struct vulkan_matrices *matrices = matrices_of(recorder, product->a.at, product->b.at);
-    struct launch launch = {
-        .shader = SHADER_product,
-        .matrices = matrices,
-        .constants = {PRODUCT_WORKGROUP, tile->m, tile->n, tile->k, flags_of(product)},
-        .constant_count = 5,
-        .push = &push,
-        .push_bytes = offsetof(__typeof__(push), beta) + sizeof push.beta,
-        .addresses = 5,
-        .groups = {(product->n + tile->n - 1) / tile->n, (product->m + tile->m - 1) / tile->m,
-                   product->batch}};
+    struct launch launch = {.shader = SHADER_product,
+                            .matrices = matrices,
+                            .constants = {PRODUCT_WORKGROUP, tile->m, tile->n, tile->k,
+                                          flags_of(product), product->activation},
+                            .constant_count = 6,
+                            .push = &push,
+                            .push_bytes = offsetof(__typeof__(push), beta) + sizeof push.beta,
+                            .addresses = 5,
+                            .groups = {(product->n + tile->n - 1) / tile->n,
+                                       (product->m + tile->m - 1) / tile->m, product->batch}};
 
     if (matrices) {
         launch.constants[0] = matrices_divide(matrices, tile->m, tile->n, launch.waves);

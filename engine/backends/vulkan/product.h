@@ -17,8 +17,9 @@ struct product {
     VkDeviceAddress bias; /* a number for each column of c; 0: none */
     VkDeviceAddress c;
     int64_t c_row_stride, c_batch_stride;
-    VkDeviceAddress d; /* which may be c; 0: none */
-    float alpha, beta; /* alpha 0 counts as 1 */
+    VkDeviceAddress d;   /* which may be c; 0: none */
+    float alpha, beta;   /* alpha 0 counts as 1 */
+    uint32_t activation; /* of the result: 1 + enum activation_kind; 0: none */
 };
 int record_product(struct recorder *recorder, const struct product *product, struct error *error);
 

@@ -70,8 +70,10 @@ static struct backend_program *allocate_program(struct backend_device *device,
     program->address = calloc(tensors, sizeof *program->address);
     program->workspace_bytes = calloc(nodes, sizeof *program->workspace_bytes);
     program->workspace = calloc(nodes, sizeof *program->workspace);
+    program->fusions = calloc(nodes, sizeof *program->fusions);
+    program->node_step = calloc(nodes, sizeof *program->node_step);
     if (program->tensor_bytes && program->stored && program->alias && program->address &&
-        program->workspace_bytes && program->workspace)
+        program->workspace_bytes && program->workspace && program->fusions && program->node_step)
         return program;
     vulkan_program_free(program);
     return NULL;
@@ -133,7 +135,9 @@ int vulkan_program_prepare(struct backend_device *device, const struct graph *gr
     matrices_check(device, graph->compute_type);
     types_choose(made);
     size_program(made);
-    r = create_control(made, error);
+    r = program_fuse(made, error);
+    if (r == 0)
+        r = create_control(made, error);
     if (r == 0)
         r = exchange_create(made, error);
     if (r < 0) {
@@ -160,6 +164,8 @@ void vulkan_program_free(struct backend_program *program)
     free(program->address);
     free(program->workspace_bytes);
     free(program->workspace);
+    free(program->fusions);
+    free(program->node_step);
     free(program);
 }
 
@@ -168,7 +174,8 @@ void vulkan_program_memory(const struct backend_program *program, struct memory_
     *request = (struct memory_request){.graph = program->graph,
                                        .tensor_bytes = program->tensor_bytes,
                                        .tensor_alias = program->alias,
-                                       .node_workspace = program->workspace_bytes};
+                                       .node_workspace = program->workspace_bytes,
+                                       .node_step = program->node_step};
 }
 
 int vulkan_program_bind(struct backend_program *program, const struct memory_placement *placement,

@@ -39,7 +39,7 @@ static int remember(struct recorder *recorder, struct recorded_range range, stru
     return 0;
 }
 
-enum { NODE_RANGES_MAX = GRAPH_INPUTS_MAX + GRAPH_OUTPUTS_MAX + 2 };
+enum { FUSED_MAX = 6, NODE_RANGES_MAX = GRAPH_INPUTS_MAX + GRAPH_OUTPUTS_MAX + FUSED_MAX + 1 };
 
 static struct recorded_range tensor_range(const struct backend_program *program, int32_t tensor,
                                           bool written)
@@ -53,13 +53,30 @@ static struct recorded_range tensor_range(const struct backend_program *program,
                                    .written = written};
 }
 
+/* What the node reads and writes for nodes that it has absorbed. */
+static int fused_ranges(const struct backend_program *program, int32_t index,
+                        struct recorded_range ranges[FUSED_MAX])
+{
+    const struct vulkan_fusion *fusion = &program->fusions[index];
+    const int32_t read[] = {fusion->addend, fusion->incoming[0], fusion->incoming[1], fusion->bias,
+                            fusion->result};
+    int count = 0;
+
+    for (size_t i = 0; i < sizeof read / sizeof *read; i++)
+        if (read[i] >= 0)
+            ranges[count++] = tensor_range(program, read[i], false);
+    if (fusion->result >= 0)
+        ranges[count++] = tensor_range(program, program->graph->nodes[index].input[1], true);
+    return count;
+}
+
 /* What the node reads and writes. Updates change their operands: nothing that is persistent counts
  * as only read there. */
 static int node_ranges(const struct backend_program *program, int32_t index,
                        struct recorded_range ranges[NODE_RANGES_MAX])
 {
     const struct graph_node *node = &program->graph->nodes[index];
-    int count = 0;
+    int count = fused_ranges(program, index, ranges);
 
     for (int i = 0; i < node->input_count; i++) {
         int32_t tensor = node->input[i];

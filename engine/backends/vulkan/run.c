@@ -28,7 +28,8 @@ static int record_nodes(struct recorder *recorder, struct error *error)
     int r = 0;
 
     for (int32_t i = 0; r == 0 && i < graph->node_count; i++) {
-        if (!(recorder->kind.phases >> graph->nodes[i].phase & 1))
+        if (!(recorder->kind.phases >> graph->nodes[i].phase & 1) ||
+            recorder->program->fusions[i].absorbed)
             continue;
         r = record_node(recorder, i, error);
         if (r == 0)

@@ -144,15 +144,28 @@ struct vulkan_pending {
     int64_t step[BACKEND_STEPS_MAX];
 };
 
+/* What a node computes along with its own work: fusion.c. */
+struct vulkan_fusion {
+    bool absorbed;       /* another node does its work */
+    uint32_t activation; /* 1 + enum activation_kind; 0: none */
+    int32_t addend;      /* a tensor that a batch norm adds before that; -1: none */
+    /* A batch norm's gradient: the gradient by an activation's result, or two whose sum it is; -1:
+     * none. With `bias`, that of the batch norm, the derivative of `activation` is computed from x.
+     * With `result`, that of a ReLU, what passes the ReLU is stored as input[1]. */
+    int32_t incoming[2], bias, result;
+};
+
 struct backend_program {
     struct backend_device *device;
     const struct graph *graph;
-    size_t *tensor_bytes; /* owned, like the next five */
+    size_t *tensor_bytes; /* owned, like the next seven */
     uint8_t *stored;      /* enum tensor_type: types.c */
     int32_t *alias;       /* the tensor in whose place it lies, or -1 */
     VkDeviceAddress *address;
     size_t *workspace_bytes;
     VkDeviceAddress *workspace;
+    struct vulkan_fusion *fusions; /* per node */
+    int32_t *node_step;            /* per node: the node that does its work */
     struct backend_buffer *buffer;
     struct vulkan_memory exchange; /* what host and device exchange in each launch: exchange.c */
     struct vulkan_memory control;  /* struct shader_control, and the scalars of the present step */
@@ -420,6 +433,11 @@ void vulkan_program_restore_metrics(struct backend_program *program,
                                     const struct step_metrics *metrics);
 /* Waits for all runs of the program. */
 int program_collect(struct backend_program *program, struct error *error);
+
+/* ---- fusion.c ---- */
+
+/* Finds what nodes compute along with others' work, and where results of those lie then. */
+int program_fuse(struct backend_program *program, struct error *error);
 
 /* ---- operators.c ---- */
 

@@ -52,6 +52,12 @@ float activate(uint kind, float x)
     }
 }
 
+/* With an activation that a node computes along with its own work: 1 + its number; 0: none. */
+float activated(uint activation, float x)
+{
+    return activation != 0 ? activate(activation - 1, x) : x;
+}
+
 /* Given what the operator saves: the result, or the operand (OP_ACTIVATION_BACKWARD says which). */
 float activate_backward(uint kind, float dy, float s)
 {

@@ -1,24 +1,27 @@
 #version 460
 #extension GL_GOOGLE_include_directive : require
-/* batch_norm.comp: y = (x - mean) inverse_std weight + bias. In training the moments are joined
+/* batch_norm.comp: y = act((x - mean) inverse_std weight + bias + addend). In training the moments are joined
  * from those of parts, and the running ones follow; else they are known. The gradient of a frozen
  * norm is the same without mean and bias. */
 #include "common.glsl"
+#include "activations.glsl"
 #include "channels.glsl"
 #include "moments.glsl"
 
 layout(constant_id = 2) const uint MOMENTS = BATCH_NORM_JOINED;
+layout(constant_id = 3) const uint ACTIVATION = 0; /* 1 + its number; 0: none */
+layout(constant_id = 4) const uint HAS_ADDEND = 0;
 
 layout(push_constant, scalar) uniform Push
 {
     Floats x, weight, bias;
     Floats mean, variance; /* running, or mean and inverse_std themselves */
-    Floats y, batch_mean, batch_inverse_std, moments;
+    Floats y, batch_mean, batch_inverse_std, moments, addend;
     Channels shape;
     uint moments_part; /* the part of shape that moments were found of */
     float epsilon, momentum;
 };
-TYPED(x, 0) TYPED(y, 5)
+TYPED(x, 0) TYPED(y, 5) TYPED(addend, 9)
 
 /* What the channel is normalised with. */
 struct Applied {
@@ -65,6 +68,8 @@ void main()
         const float offset = MOMENTS != BATCH_NORM_FROZEN && c < shape.channels ? bias.at[c] : 0.0;
 
         FOR_EACH_NUMBER(cursor, shape, c)
-        PUT(y, cursor.place, (GET(x, cursor.place) - own.mean) * factor + offset);
+        PUT(y, cursor.place,
+            activated(ACTIVATION, (GET(x, cursor.place) - own.mean) * factor + offset +
+                                      (HAS_ADDEND != 0 ? GET(addend, cursor.place) : 0.0)));
     }
 }

@@ -1,6 +1,6 @@
 #version 460
 #extension GL_GOOGLE_include_directive : require
-/* convolution.comp: y = x * weight + bias, or the gradient by x, as products on tiles. Rows of a
+/* convolution.comp: y = act(x * weight + bias), or the gradient by x, as products on tiles. Rows of a
  * tile are channels of the result, columns its pixels; the sum goes over the source's channels and
  * the kernel's taps. The gradient takes pixels of one phase modulo the stride at a time, so that no
  * tap of a tile falls between the pixels of dy.
@@ -8,11 +8,13 @@
  * Cooperative matrices can read a source whose channels lie side by side (LAST), eight at a time:
  * channels of a group are multiples of eight then, and such a source has 16 bits. */
 #include "common.glsl"
+#include "activations.glsl"
 #include "convolution.glsl"
 
 layout(constant_id = 4) const uint BACKWARD = 0;
 layout(constant_id = 5) const uint HAS_BIAS = 0;
 layout(constant_id = 6) const uint LAST = 0;
+layout(constant_id = 7) const uint ACTIVATION = 0; /* 1 + its number; 0: none */
 const bool A_ALONG_K = BACKWARD == 0, B_ALONG_K = LAST != 0;
 const bool A_EIGHTS = LAST != 0, B_EIGHTS = LAST != 0;
 #include "tiles.glsl"
@@ -184,7 +186,7 @@ void put_sum(uint group, Walk rows, Walk columns, uint at_m, uint at_n, float su
 
     if (at_m < m && image < conv.samples)
         PUT(target, (plane * extent.x + row) * extent.y + column,
-            sum + (HAS_BIAS != 0 ? bias.at[channel] : 0.0));
+            activated(ACTIVATION, sum + (HAS_BIAS != 0 ? bias.at[channel] : 0.0)));
 }
 
 void compute_tile(uint group, Walk rows, Walk columns, uint first_n)

@@ -3,10 +3,12 @@
 /* convolution_direct.comp: a convolution, or its gradient by x, by the definition: for results of
  * few channels in a group, as depthwise convolutions have them. */
 #include "common.glsl"
+#include "activations.glsl"
 #include "convolution.glsl"
 
 layout(constant_id = 1) const uint BACKWARD = 0;
 layout(constant_id = 2) const uint HAS_BIAS = 0;
+layout(constant_id = 3) const uint ACTIVATION = 0; /* 1 + its number; 0: none */
 
 layout(push_constant, scalar) uniform Push
 {
@@ -65,10 +67,10 @@ void main()
         const uint channel = i / plane % (conv.groups * m), group = channel / m;
         const uint image = i / plane / (conv.groups * m);
 
-        PUT(target, i,
-            sum_channel(group, channel % m,
-                        (image * conv.groups + group) * k * of_source.x * of_source.y,
-                        uvec2(i % plane / extent.y, i % plane % extent.y)) +
-                (HAS_BIAS != 0 ? bias.at[channel] : 0.0));
+        const float sum = sum_channel(group, channel % m,
+                                      (image * conv.groups + group) * k * of_source.x * of_source.y,
+                                      uvec2(i % plane / extent.y, i % plane % extent.y));
+
+        PUT(target, i, activated(ACTIVATION, sum + (HAS_BIAS != 0 ? bias.at[channel] : 0.0)));
     }
 }

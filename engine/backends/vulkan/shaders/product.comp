@@ -1,6 +1,6 @@
 #version 460
 #extension GL_GOOGLE_include_directive : require
-/* product.comp: c = alpha a b + bias + beta d for matrices a [M, K] and b [K, N], whose strides say
+/* product.comp: c = act(alpha a b + bias + beta d) for matrices a [M, K] and b [K, N], whose strides say
  * how they lie; d lies as c does. A workgroup has a tile of c. It takes what the tile needs of both
  * operands through shared memory, in pieces of K: while it multiplies one piece it loads the next
  * one into registers. Each of its 16 x 16 invocations adds up a part of the tile there: first
@@ -8,11 +8,13 @@
  * matrices do, where both operands have 16 bits: sums in float32 are exact enough for those. In
  * which order numbers are added does not depend on the tile. */
 #include "common.glsl"
+#include "activations.glsl"
 
 layout(constant_id = 1) const uint TILE_M = 64;
 layout(constant_id = 2) const uint TILE_N = 64;
 layout(constant_id = 3) const uint TILE_K = 16; /* TILE_M TILE_K is a multiple of 256; so with N */
 layout(constant_id = 4) const uint FLAGS = 0;   /* PRODUCT_... */
+layout(constant_id = 5) const uint ACTIVATION = 0; /* 1 + its number; 0: none */
 
 layout(push_constant, scalar) uniform Push
 {
@@ -162,8 +164,9 @@ void put_sum(uint at_m, uint at_n, float sum)
     const uint place = gl_WorkGroupID.z * c_batch + at_m * c_m + at_n;
 
     if (at_m < m && at_n < n)
-        PUT(c, place, alpha * sum + (has(PRODUCT_BIAS) ? bias.at[at_n] : 0.0) +
-                          (has(PRODUCT_ADDEND) ? beta * d.at[place] : 0.0));
+        PUT(c, place, activated(ACTIVATION, alpha * sum +
+                                                (has(PRODUCT_BIAS) ? bias.at[at_n] : 0.0) +
+                                                (has(PRODUCT_ADDEND) ? beta * d.at[place] : 0.0)));
 }
 
 #ifdef MATRICES

@@ -61,6 +61,11 @@
 #define BATCH_NORM_RUNNING 2 /* the running ones */
 #define BATCH_NORM_FROZEN 3  /* the running ones, of the gradient */
 
+/* behind.glsl: what a batch norm's gradient lies behind */
+#define BEHIND_SECOND 1  /* the sum of two gradients */
+#define BEHIND_OPERAND 2 /* an activation whose operand is computed from x */
+#define BEHIND_RESULT 4  /* a ReLU whose result is known; the gradient is stored */
+
 /* time_pool.comp: what is made of the steps */
 #define TIME_POOL_MEAN 0
 #define TIME_POOL_LAST 1
