@@ -258,8 +258,8 @@ $(BUILD)/tests/cuda/%: $(BUILD)/obj/tests/cuda/%.o $(CUDA_CASES) $(LIBRARIES)
 CUDA_CONVOLUTIONS := $(patsubst %.c,$(BUILD)/cuda/%.o,tests/cuda/convolution_plans.c $(wildcard tests/cuda/convolutions/*.c)) \
     $(addprefix $(BUILD)/cuda/,$(addprefix engine/backends/cuda/,choices.o convolution_graph.o convolution_padded.o convolution_plan.o \
         convolution_search.o cudnn.o cudnn_builder.o status.o \
-        kernels/convolution.o kernels/depthwise.o kernels/direct.o kernels/implicit.o kernels/reduce.o kernels/stem.o \
-        kernels/weights_tf32.o) engine/backends/choice_table.o base/clock.o base/error.o base/log.o base/memory.o base/text.o) \
+        kernels/convolution.o kernels/depthwise.o kernels/direct.o kernels/implicit.o kernels/narrow.o kernels/pointwise.o kernels/reduce.o \
+        kernels/stem.o kernels/weights_tf32.o) engine/backends/choice_table.o base/clock.o base/error.o base/log.o base/memory.o base/text.o) \
     $(patsubst %.c,$(BUILD)/cuda/%.o,$(wildcard engine/graph/*.c engine/graph/operators/*.c engine/graph/optimizers/*.c))
 $(BUILD)/tests/cuda/convolution_plans: $(CUDA_CONVOLUTIONS)
 	@mkdir -p $(@D)

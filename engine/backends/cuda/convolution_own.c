@@ -14,6 +14,8 @@ static const char *const convolution_way_names[] = {[BY_PLAN] = "plan",
                                                     [BY_STEM] = "stem",
                                                     [BY_TF32] = "tf32",
                                                     [BY_DIRECT] = "direct",
+                                                    [BY_NARROW] = "narrow",
+                                                    [BY_POINTWISE] = "pointwise",
                                                     [BY_IMPLICIT] = "implicit_128x64",
                                                     [BY_IMPLICIT + 1] = "implicit_64x64",
                                                     [BY_IMPLICIT + 2] = "implicit_128x32",
@@ -171,6 +173,10 @@ int own_ways(const struct backend_program *program, const struct graph_node *nod
     if ((any.groups > 1 || any.channels <= DIRECT_CHANNELS) &&
         cuda_direct_is_possible(&any, CUDA_PRODUCT_SCRATCH))
         ways[count++] = BY_DIRECT;
+    if (node->op == OP_CONV2D_BACKWARD_DATA && cuda_narrow_is_possible(&any))
+        ways[count++] = BY_NARROW;
+    if (cuda_pointwise_convolution_is_possible(&any, CUDA_PRODUCT_SCRATCH))
+        ways[count++] = BY_POINTWISE;
     if (program->device->code_major >= 8 &&
         cuda_implicit_is_possible(&any, pass_of(node), CUDA_PRODUCT_SCRATCH))
         for (int tile = 0; tile < CUDA_IMPLICIT_TILES; tile++)
@@ -192,6 +198,10 @@ static cudaError_t launch_general(const struct backend_program *program,
         return cuda_depthwise(&depthwise, pass_of(node), operands, stream);
     if (way == BY_DIRECT)
         return cuda_direct(&any, pass_of(node), operands, stream);
+    if (way == BY_NARROW)
+        return cuda_narrow_data(&any, operands, stream);
+    if (way == BY_POINTWISE)
+        return cuda_pointwise_convolution(&any, pass_of(node), operands, stream);
     return cuda_implicit(&any, pass_of(node), (int)way - BY_IMPLICIT, operands, stream);
 }
 

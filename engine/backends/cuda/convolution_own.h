@@ -1,6 +1,6 @@
 /* convolution_own.h: kernels of our own for convolutions (kernels/depthwise.cu, direct.cu,
- * implicit.cu, stem.cu, weights_tf32.cu): which nodes they can compute, how they are launched, and
- * how long they take. */
+ * implicit.cu, narrow.cu, pointwise.cu, stem.cu, weights_tf32.cu): which nodes they can compute,
+ * how they are launched, and how long they take. */
 #pragma once
 
 #include "base/string_table.h"
@@ -15,6 +15,8 @@ enum convolution_way {
     BY_STEM,
     BY_TF32,
     BY_DIRECT,
+    BY_NARROW,
+    BY_POINTWISE,
     BY_IMPLICIT, /* and so on with the other tiles */
     CONVOLUTION_WAYS = BY_IMPLICIT + CUDA_IMPLICIT_TILES
 };

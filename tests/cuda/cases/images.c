@@ -361,6 +361,9 @@ static const struct test_case cases[] = {
     BEHIND("sum of images", 6, 16, 8, 8, LAYER(TANH), LAYER(ADD)),
     BEHIND("sigmoid of images", 6, 13, 5, 7, LAYER(SIGMOID)),
     BEHIND("pools and flatten", 6, 12, 12, 12, MAX_POOL(2, 2, 0), AVERAGE_POOL(2, 2, 0)),
+    BEHIND("flatten few channels of many pixels", 3, 5, 20, 23, LAYER(TANH)),
+    BEHIND("flatten many channels of few pixels", 3, 75, 3, 7, LAYER(TANH)),
+    BEHIND("flatten many channels of many pixels", 3, 40, 7, 9, LAYER(TANH)),
 };
 
 const struct case_table image_cases = {cases, sizeof cases / sizeof *cases};

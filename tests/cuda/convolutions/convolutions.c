@@ -343,6 +343,31 @@ cudaError_t run_direct(const struct convolution_problem *p,
                : cudaErrorInvalidValue;
 }
 
+cudaError_t run_narrow(const struct convolution_problem *p,
+                       const struct convolution_operands *operands, bool accumulate,
+                       cudaStream_t stream)
+{
+    const struct cuda_convolution convolution = convolution_of(p);
+    const struct cuda_depthwise_operands places = places_of(p, operands, accumulate);
+
+    return p->pass == CONVOLUTION_DATA && cuda_narrow_is_possible(&convolution)
+               ? cuda_narrow_data(&convolution, &places, stream)
+               : cudaErrorInvalidValue;
+}
+
+cudaError_t run_pointwise(const struct convolution_problem *p,
+                          const struct convolution_operands *operands, bool accumulate,
+                          cudaStream_t stream)
+{
+    const struct cuda_convolution convolution = convolution_of(p);
+    const struct cuda_depthwise_operands places = places_of(p, operands, accumulate);
+
+    return cuda_pointwise_convolution_is_possible(&convolution, PART_BYTES)
+               ? cuda_pointwise_convolution(&convolution, (enum cuda_depthwise_pass)p->pass,
+                                            &places, stream)
+               : cudaErrorInvalidValue;
+}
+
 static cudaError_t run_implicit(const struct convolution_problem *p,
                                 const struct convolution_operands *operands, bool accumulate,
                                 int tile, cudaStream_t stream)

@@ -45,7 +45,7 @@ double compare(const struct convolution_problem *p, const struct tensors *tensor
 typedef cudaError_t own_kernel(const struct convolution_problem *p,
                                const struct convolution_operands *operands, bool accumulate,
                                cudaStream_t stream);
-own_kernel run_depthwise, run_stem, run_weights_tf32, run_direct;
+own_kernel run_depthwise, run_stem, run_weights_tf32, run_direct, run_narrow, run_pointwise;
 own_kernel run_implicit_tall, run_implicit_square, run_implicit_narrow,
     run_implicit_wide; /* tiles of that shape */
 

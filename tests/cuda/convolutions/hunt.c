@@ -12,10 +12,11 @@
 #include <unistd.h>
 
 /* A way takes milliseconds; making the plan of one that is compiled takes at most seconds. */
-enum { SECONDS_MAX = 15, PLANS_MAX = 16, KERNELS = 5, WAYS_MAX = KERNELS + PLANS_MAX };
+enum { SECONDS_MAX = 15, PLANS_MAX = 16, KERNELS = 7, WAYS_MAX = KERNELS + PLANS_MAX };
 
-static own_kernel *const kernels[KERNELS] = {run_direct, run_implicit_tall, run_implicit_square,
-                                             run_implicit_narrow, run_implicit_wide};
+static own_kernel *const kernels[KERNELS] = {
+    run_direct,          run_narrow,          run_pointwise,    run_implicit_tall,
+    run_implicit_square, run_implicit_narrow, run_implicit_wide};
 
 /* What is tried next; shared with the process that tries it. */
 struct progress {

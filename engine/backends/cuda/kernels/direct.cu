@@ -6,6 +6,7 @@
  *
  * depthwise.cu is for filters whose size is known when it is compiled; its threads take eight
  * channels. This file is for all others. */
+#include "engine/backends/cuda/kernels/taps.cuh"
 #include "engine/backends/cuda/kernels/values.cuh"
 
 namespace
@@ -157,15 +158,6 @@ __global__ void __launch_bounds__(BLOCK)
                 y[(int64_t)(line * s.c.out_width + column + t * s.gap) * s.c.outputs + o] =
                     from_float<T>(sum[t]);
     }
-}
-
-/* The result whose tap k read pixel i; -1: there is none. */
-__device__ inline int result_of(int i, int k, int padding, int dilation, int stride, int results)
-{
-    const int scaled = i + padding - k * dilation;
-    const int result = stride == 1 ? scaled : stride == 2 ? scaled >> 1 : scaled / stride;
-
-    return scaled < 0 || result * stride != scaled || result >= results ? -1 : result;
 }
 
 /* Adds the products of one line of the filter with a line of dy, for one output of the group. */

@@ -437,6 +437,25 @@ cudaError_t cuda_implicit(const struct cuda_convolution *convolution, enum cuda_
                           int tile, const struct cuda_depthwise_operands *operands,
                           cudaStream_t stream);
 
+/* ---- narrow.cu ---- */
+
+/* Only by the data: threads of a warp divide the filters. */
+enum { CUDA_NARROW_CHANNELS = 4 }; /* the most channels */
+bool cuda_narrow_is_possible(const struct cuda_convolution *convolution);
+cudaError_t cuda_narrow_data(const struct cuda_convolution *convolution,
+                             const struct cuda_depthwise_operands *operands, cudaStream_t stream);
+
+/* ---- pointwise.cu ---- */
+
+/* 1x1 convolutions of few channels, all passes. part_bytes: of the operands' `parts`. */
+enum { CUDA_POINTWISE_CHANNELS = 32 }; /* the most channels, and the most filters */
+bool cuda_pointwise_convolution_is_possible(const struct cuda_convolution *convolution,
+                                            size_t part_bytes);
+cudaError_t cuda_pointwise_convolution(const struct cuda_convolution *convolution,
+                                       enum cuda_depthwise_pass pass,
+                                       const struct cuda_depthwise_operands *operands,
+                                       cudaStream_t stream);
+
 /* ---- stem.cu: on devices of compute capability 8.0 and more ---- */
 
 enum { CUDA_STEM_BLOCKS = 528 }; /* blocks that sum up the gradient of the weights */

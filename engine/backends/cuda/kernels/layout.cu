@@ -11,14 +11,140 @@ __device__ static inline Index place(Index i, Index channels, Index pixels)
     return (row * pixels + p) * channels + c;
 }
 
-/* Threads follow the order that is written: `first` is then an index in that order, too. */
-template <typename Index>
-__global__ void store_all_kernel(Index channels, Index pixels, struct cuda_array canonical,
-                                 struct cuda_array stored, Index count)
+/* ---- whole images ---- */
+
+/* Whole images are transposed by tiles in shared memory, which are read and written in the order of
+ * memory: some pixels and channels of an image, or some whole images. */
+struct tile {
+    int images, channels, pixels;
+    unsigned per_channels, per_pixels; /* inverse_of() */
+};
+
+constexpr int TILE = 1024; /* elements */
+constexpr int SIDE = 32;   /* channels, or pixels, that are read at once if there are so many */
+constexpr int INVERSE_BITS = 22;
+
+/* 2^INVERSE_BITS / divisor, rounded up. x / divisor == (x * inverse) >> INVERSE_BITS for all x <
+ * TILE and divisors up to TILE: the product is too large by less than x, so the quotient by less
+ * than TILE / 2^INVERSE_BITS, which is less than 1 / divisor. */
+static unsigned inverse_of(int divisor)
 {
-    FOR_EACH_ELEMENT(i, count) /* the inverse of channels-last exchanges pixels and channels */
-    array_store(stored, i, array_load(canonical, place((Index)i, pixels, channels)));
+    return ((1u << INVERSE_BITS) + (unsigned)divisor - 1) / (unsigned)divisor;
 }
+
+__device__ static inline int divide(int x, unsigned inverse)
+{
+    return (int)(((unsigned)x * inverse) >> INVERSE_BITS);
+}
+
+/* Rows of a tile in shared memory have an odd length, so that neither they nor columns meet in a
+ * bank. */
+__host__ __device__ static inline int pitch_of(const struct tile &tile)
+{
+    return tile.channels | 1;
+}
+
+static struct tile tile_of(int channels, int pixels)
+{
+    struct tile tile = {1, SIDE, SIDE, 0, 0};
+
+    if (channels * (int64_t)pixels <= TILE)
+        tile = {TILE / (channels * pixels), channels, pixels, 0, 0};
+    else if (channels <= SIDE)
+        tile = {1, channels, TILE / channels, 0, 0};
+    else if (pixels <= SIDE)
+        tile = {1, TILE / pixels, pixels, 0, 0};
+    tile.per_channels = inverse_of(tile.channels);
+    tile.per_pixels = inverse_of(tile.pixels);
+    return tile;
+}
+
+/* What there is of images behind the first of a tile. */
+struct rest {
+    int images, channels, pixels;
+};
+
+/* A place in an array, from the first of the tile; -1: it is beyond the images. */
+struct tile_place {
+    int in_array, in_tile;
+};
+
+/* The place of element `at` of a tile, in the order of the array. */
+__device__ static inline struct tile_place place_of(const struct tile &tile,
+                                                    const struct rest &rest, int channels,
+                                                    int pixels, bool channels_last, int at)
+{
+    const int row = divide(at, channels_last ? tile.per_channels : tile.per_pixels);
+    const int inner = at - row * (channels_last ? tile.channels : tile.pixels);
+    const int n = divide(row, channels_last ? tile.per_pixels : tile.per_channels);
+    const int outer = row - n * (channels_last ? tile.pixels : tile.channels);
+    const int c = channels_last ? inner : outer, p = channels_last ? outer : inner;
+    const bool inside = n < rest.images && c < rest.channels && p < rest.pixels;
+    const int in_image = channels_last ? p * channels + c : c * pixels + p;
+
+    return {inside ? n * channels * pixels + in_image : -1,
+            (n * tile.pixels + p) * pitch_of(tile) + c};
+}
+
+/* Every block transposes some tiles. */
+__global__ void __launch_bounds__(BLOCK)
+    transpose_kernel(struct tile tile, int images, int channels, int pixels, bool to_channels_last,
+                     struct cuda_array from, struct cuda_array to)
+{
+    extern __shared__ float shared[];
+    const int across = (channels + tile.channels - 1) / tile.channels;
+    const int down = (pixels + tile.pixels - 1) / tile.pixels;
+    const int elements = tile.images * tile.channels * tile.pixels;
+    const int tiles = (images + tile.images - 1) / tile.images * across * down;
+
+    for (int t = blockIdx.x; t < tiles; t += gridDim.x) {
+        const int n = t / (across * down) * tile.images;
+        const int c = t % across * tile.channels, p = t / across % down * tile.pixels;
+        const struct rest rest = {images - n, channels - c, pixels - p};
+        const int canonical = (n * channels + c) * pixels + p;
+        const int last = (n * pixels + p) * channels + c;
+
+        __syncthreads(); /* others may still read the tile before */
+        for (int at = threadIdx.x; at < elements; at += BLOCK) {
+            const struct tile_place place =
+                place_of(tile, rest, channels, pixels, !to_channels_last, at);
+
+            if (place.in_array >= 0)
+                shared[place.in_tile] =
+                    array_load(from, (to_channels_last ? canonical : last) + place.in_array);
+        }
+        __syncthreads();
+        for (int at = threadIdx.x; at < elements; at += BLOCK) {
+            const struct tile_place place =
+                place_of(tile, rest, channels, pixels, to_channels_last, at);
+
+            if (place.in_array >= 0)
+                array_store(to, (to_channels_last ? last : canonical) + place.in_array,
+                            shared[place.in_tile]);
+        }
+    }
+}
+
+/* Whether elements are whole images that transpose_kernel() takes. */
+static bool are_images(struct cuda_layout layout, int64_t first, int64_t count)
+{
+    return layout.channels > 1 && layout.pixels > 1 && first == 0 && count <= INT32_MAX &&
+           count % (layout.channels * layout.pixels) == 0;
+}
+
+static void transpose(struct cuda_layout layout, int64_t count, bool to_channels_last,
+                      struct cuda_array from, struct cuda_array to, cudaStream_t stream)
+{
+    const int channels = (int)layout.channels, pixels = (int)layout.pixels;
+    const struct tile tile = tile_of(channels, pixels);
+    const size_t shared = sizeof(float) * (size_t)(tile.images * tile.pixels * pitch_of(tile));
+
+    transpose_kernel<<<blocks_for(count / (TILE / BLOCK)), BLOCK, shared, stream>>>(
+        tile, (int)(count / (layout.channels * layout.pixels)), channels, pixels, to_channels_last,
+        from, to);
+}
+
+/* ---- parts of them ---- */
 
 template <typename Index>
 __global__ void store_kernel(Index channels, Index pixels, struct cuda_array canonical,
@@ -47,11 +173,9 @@ cudaError_t cuda_layout_store(struct cuda_layout layout, struct cuda_array canon
                               cudaStream_t stream)
 {
     const int64_t c = layout.channels, p = layout.pixels;
-    const bool whole = first == 0 && count % (c * p) == 0;
 
-    if (whole && is_short(first, count))
-        store_all_kernel<int32_t><<<blocks_for(count), BLOCK, 0, stream>>>(
-            (int32_t)c, (int32_t)p, canonical, stored, (int32_t)count);
+    if (are_images(layout, first, count))
+        transpose(layout, count, true, canonical, stored, stream);
     else if (is_short(first, count))
         store_kernel<int32_t><<<blocks_for(count), BLOCK, 0, stream>>>(
             (int32_t)c, (int32_t)p, canonical, stored, (int32_t)first, (int32_t)count);
@@ -67,7 +191,9 @@ cudaError_t cuda_layout_load(struct cuda_layout layout, struct cuda_array stored
 {
     const int64_t c = layout.channels, p = layout.pixels;
 
-    if (is_short(first, count))
+    if (are_images(layout, first, count))
+        transpose(layout, count, false, stored, canonical, stream);
+    else if (is_short(first, count))
         load_kernel<int32_t><<<blocks_for(count), BLOCK, 0, stream>>>(
             (int32_t)c, (int32_t)p, stored, canonical, (int32_t)first, (int32_t)count);
     else

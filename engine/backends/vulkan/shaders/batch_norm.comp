@@ -1,8 +1,8 @@
 #version 460
 #extension GL_GOOGLE_include_directive : require
-/* batch_norm.comp: y = act((x - mean) inverse_std weight + bias + addend). In training the moments are joined
- * from those of parts, and the running ones follow; else they are known. The gradient of a frozen
- * norm is the same without mean and bias. */
+/* batch_norm.comp: y = act((x - mean) inverse_std weight + bias + addend). In training the moments
+ * are joined from those of parts, and the running ones follow; else they are known. The gradient of
+ * a frozen norm is the same without mean and bias. */
 #include "common.glsl"
 #include "activations.glsl"
 #include "channels.glsl"

@@ -1,6 +1,6 @@
-/* behind.glsl: the gradient by a batch norm's result, where that of an activation, or of a sum and an
- * activation, is computed along with it. The shader declares dy, `second`, and the constants BEHIND
- * (BEHIND_...) and ACTIVATION (1 + its number). */
+/* behind.glsl: the gradient by a batch norm's result, where that of an activation, or of a sum and
+ * an activation, is computed along with it. The shader declares dy, `second`, and the constants
+ * BEHIND (BEHIND_...) and ACTIVATION (1 + its number). */
 #include "activations.glsl"
 
 /* The gradient that comes in at a place. */

@@ -1,9 +1,9 @@
 #version 460
 #extension GL_GOOGLE_include_directive : require
-/* convolution.comp: y = act(x * weight + bias), or the gradient by x, as products on tiles. Rows of a
- * tile are channels of the result, columns its pixels; the sum goes over the source's channels and
- * the kernel's taps. The gradient takes pixels of one phase modulo the stride at a time, so that no
- * tap of a tile falls between the pixels of dy.
+/* convolution.comp: y = act(x * weight + bias), or the gradient by x, as products on tiles. Rows of
+ * a tile are channels of the result, columns its pixels; the sum goes over the source's channels
+ * and the kernel's taps. The gradient takes pixels of one phase modulo the stride at a time, so
+ * that no tap of a tile falls between the pixels of dy.
  *
  * Cooperative matrices can read a source whose channels lie side by side (LAST), eight at a time:
  * channels of a group are multiples of eight then, and such a source has 16 bits. */

@@ -1,12 +1,12 @@
 #version 460
 #extension GL_GOOGLE_include_directive : require
-/* product.comp: c = act(alpha a b + bias + beta d) for matrices a [M, K] and b [K, N], whose strides say
- * how they lie; d lies as c does. A workgroup has a tile of c. It takes what the tile needs of both
- * operands through shared memory, in pieces of K: while it multiplies one piece it loads the next
- * one into registers. Each of its 16 x 16 invocations adds up a part of the tile there: first
- * PRODUCT_FOLD numbers, then the sums of these, so that a long K costs no accuracy. Or cooperative
- * matrices do, where both operands have 16 bits: sums in float32 are exact enough for those. In
- * which order numbers are added does not depend on the tile. */
+/* product.comp: c = act(alpha a b + bias + beta d) for matrices a [M, K] and b [K, N], whose
+ * strides say how they lie; d lies as c does. A workgroup has a tile of c. It takes what the tile
+ * needs of both operands through shared memory, in pieces of K: while it multiplies one piece it
+ * loads the next one into registers. Each of its 16 x 16 invocations adds up a part of the tile
+ * there: first PRODUCT_FOLD numbers, then the sums of these, so that a long K costs no accuracy. Or
+ * cooperative matrices do, where both operands have 16 bits: sums in float32 are exact enough for
+ * those. In which order numbers are added does not depend on the tile. */
 #include "common.glsl"
 #include "activations.glsl"
 
