@@ -142,7 +142,9 @@ static int create_device(struct backend_device *device, struct error *error)
         .scalarBlockLayout = VK_TRUE,
         .timelineSemaphore = VK_TRUE,
         .shaderFloat16 = matrices,
-        .vulkanMemoryModel = matrices};
+        .vulkanMemoryModel = matrices,
+        /* of atomic operations; without the model these need no feature */
+        .vulkanMemoryModelDeviceScope = matrices};
     const VkPhysicalDeviceFeatures core = {.shaderInt16 = matrices};
     const char *extensions[1 + MATRICES_EXTENSIONS_MAX] = {VK_EXT_MEMORY_BUDGET_EXTENSION_NAME};
     struct matrices_features for_matrices;

@@ -125,7 +125,7 @@ void matrices_find(struct backend_device *device)
     device->library.GetPhysicalDeviceFeatures2(device->physical, &all);
     if (features.cooperative.matrices && features.subgroups.subgroupSizeControl &&
         features.subgroups.computeFullSubgroups && needed.shaderFloat16 &&
-        needed.vulkanMemoryModel && all.features.shaderInt16)
+        needed.vulkanMemoryModel && needed.vulkanMemoryModelDeviceScope && all.features.shaderInt16)
         list_matrices_of(device, find_subgroup(device),
                          features.bfloat16.numbers && features.bfloat16.matrices);
 }
