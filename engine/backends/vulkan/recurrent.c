@@ -4,7 +4,10 @@
 #include "engine/backends/vulkan/operators.h"
 #include "engine/backends/vulkan/product.h"
 #include "engine/backends/vulkan/sums.h"
+#include "engine/backends/vulkan/ways.h"
 #include "engine/graph/forward.h"
+
+#include <stdio.h>
 
 /* shaders/recurrent.glsl has these numbers */
 _Static_assert(RECURRENT_LSTM == 0 && RECURRENT_GRU == 1, "as in recurrent.glsl");
@@ -14,7 +17,8 @@ enum {
     SIDE = 16, /* recurrent.glsl */
     TILES_ENOUGH = 256,
     ROWS_EACH_MAX = 4,
-    DEPTH_MAX = 64
+    DEPTH_USUAL = 64, /* of a piece, if nothing is measured */
+    DEPTH_MAX = 256
 };
 
 struct recurrent_shape {
@@ -73,37 +77,102 @@ static uint32_t piece_bytes(const struct recurrent_shape *shape, bool backward, 
     return (lines * (depth + 1) + (backward ? depth * (SIDE + 1) : 0)) * (uint32_t)sizeof(float);
 }
 
-/* How deep the pieces of a step's product are. Each costs the time that memory takes to answer, so
- * there should be few; but two workgroups should fit on a core. */
-static uint32_t piece_depth(const struct recorder *recorder, const struct recurrent_shape *shape,
-                            bool backward, uint32_t rows)
-{
-    const VkPhysicalDeviceLimits *limits = &recorder->program->device->properties.limits;
-    const int64_t sum = backward ? shape->gates * shape->hidden : shape->hidden;
-    uint32_t depth = DEPTH_MAX;
+/* A step, and how it can be divided: samples of an invocation, and the depth of the product's
+ * pieces. Numbers are added in the same order in all ways. */
+struct divided_step {
+    enum vulkan_shader shader;
+    const struct recurrent_shape *shape;
+    const struct recurrent_push *push;
+    const uint32_t *flags; /* three specialization constants: the shader's */
+    bool multiplies;       /* there is a state, or a gradient, to multiply */
+    struct division {
+        uint32_t rows, depth;
+    } divisions[WAYS_MAX];
+};
 
-    while (depth > SIDE && (sum <= depth / 2 || piece_bytes(shape, backward, rows, depth) >
-                                                    limits->maxComputeSharedMemorySize / 2))
-        depth /= 2;
-    return depth;
+static int64_t depth_of_product(const struct divided_step *step)
+{
+    return step->shader == SHADER_recurrent_backward ? step->shape->gates * step->shape->hidden
+                                                     : step->shape->hidden;
 }
 
-static int launch_step(struct recorder *recorder, enum vulkan_shader shader,
-                       const struct recurrent_shape *shape, const struct recurrent_push *push,
-                       const uint32_t flags[3], struct error *error)
+static bool fits(const struct recorder *recorder, const struct divided_step *step,
+                 struct division division, uint32_t workgroups)
 {
-    const uint32_t rows = rows_each(shape);
-    const struct launch launch = {
-        .shader = shader,
-        .constants = {WORKGROUP, shape->cell, shape->reverse, rows, flags[0], flags[1], flags[2],
-                      piece_depth(recorder, shape, shader == SHADER_recurrent_backward, rows)},
-        .constant_count = 8,
-        .push = push,
-        .push_bytes = sizeof *push,
-        .addresses = 12,
-        .groups = {(shape->hidden + SIDE - 1) / SIDE, record_groups(shape->batch, rows * SIDE)}};
+    const VkPhysicalDeviceLimits *limits = &recorder->program->device->properties.limits;
+
+    return workgroups * piece_bytes(step->shape, step->shader == SHADER_recurrent_backward,
+                                    division.rows, division.depth) <=
+           limits->maxComputeSharedMemorySize;
+}
+
+/* Lists the divisions of a step: first that which is taken without a measurement. Each piece costs
+ * the time that memory takes to answer, so there should be few. But two workgroups should fit on a
+ * core, unless cores have no second one. */
+static int list_divisions(const struct recorder *recorder, struct divided_step *step)
+{
+    const int64_t sum = depth_of_product(step);
+    struct division first = {rows_each(step->shape), DEPTH_USUAL};
+    int count = 1;
+
+    while (first.depth > SIDE && (sum <= first.depth / 2 || !fits(recorder, step, first, 2)))
+        first.depth /= 2;
+    step->divisions[0] = first;
+    for (uint32_t rows = 1; rows <= first.rows; rows *= 2)
+        for (uint32_t depth = first.depth; depth <= DEPTH_MAX && count < WAYS_MAX; depth *= 2) {
+            const struct division division = {rows, depth};
+
+            if ((rows != first.rows || depth != first.depth) && sum > depth / 2 &&
+                fits(recorder, step, division, 1))
+                step->divisions[count++] = division;
+        }
+    return step->multiplies ? count : 1;
+}
+
+static int record_by_division(struct recorder *recorder, const void *work, int way,
+                              struct error *error)
+{
+    const struct divided_step *step = work;
+    const struct recurrent_shape *shape = step->shape;
+    const struct division *division = &step->divisions[way];
+    const uint32_t *flags = step->flags;
+    const struct launch launch = {.shader = step->shader,
+                                  .constants = {WORKGROUP, shape->cell, shape->reverse,
+                                                division->rows, flags[0], flags[1], flags[2],
+                                                division->depth},
+                                  .constant_count = 8,
+                                  .push = step->push,
+                                  .push_bytes = sizeof *step->push,
+                                  .addresses = 12,
+                                  .groups = {(shape->hidden + SIDE - 1) / SIDE,
+                                             record_groups(shape->batch, division->rows * SIDE)}};
 
     return record_launch(recorder, &launch, error);
+}
+
+/* What decides how fast a division is. */
+static void write_key(const struct recorder *recorder, const void *work, char key[CHOICES_KEY_MAX])
+{
+    const struct divided_step *step = work;
+    const struct recurrent_shape *shape = step->shape;
+
+    snprintf(
+        key, CHOICES_KEY_MAX, "%s%s,%lldx%lld,%s", shape->cell == RECURRENT_LSTM ? "lstm" : "gru",
+        step->shader == SHADER_recurrent_backward ? "-backward" : "", (long long)shape->batch,
+        (long long)shape->hidden, tensor_type_to_string(recorder->program->graph->compute_type));
+}
+
+static int launch_step(struct recorder *recorder, struct divided_step *step, struct error *error)
+{
+    struct ways ways = {.work = step,
+                        .record = record_by_division,
+                        .write_key = write_key,
+                        .count = list_divisions(recorder, step)};
+
+    for (int i = 0; i < ways.count; i++)
+        snprintf(ways.names[i], sizeof ways.names[i], "%ux%u", step->divisions[i].depth,
+                 step->divisions[i].rows);
+    return record_fastest(recorder, &ways, error);
 }
 
 /* ---- forward --------------------------------------------------------------------------------- */
@@ -151,9 +220,14 @@ int recurrent_run(struct recorder *recorder, int32_t index, struct error *error)
         push.tensor[AFTER] =
             last && last_h ? last_h : states + (VkDeviceSize)(step % 2) * state_bytes;
         push.tensor[CONTENT_AFTER] = last && last_c ? last_c : states + 2 * state_bytes;
-        r = launch_step(recorder, SHADER_recurrent, &shape, &push,
-                        (uint32_t[]){push.tensor[LENGTHS] != 0, push.tensor[BEFORE] != 0,
-                                     push.tensor[GATES] != 0},
+        r = launch_step(recorder,
+                        &(struct divided_step){.shader = SHADER_recurrent,
+                                               .shape = &shape,
+                                               .push = &push,
+                                               .flags = (uint32_t[]){push.tensor[LENGTHS] != 0,
+                                                                     push.tensor[BEFORE] != 0,
+                                                                     push.tensor[GATES] != 0},
+                                               .multiplies = push.tensor[BEFORE] != 0},
                         error);
         push.tensor[BEFORE] = push.tensor[AFTER];
         push.tensor[CONTENT] = push.tensor[CONTENT_AFTER];
@@ -199,9 +273,15 @@ int recurrent_backward_run(struct recorder *recorder, int32_t index, struct erro
             record_barrier(recorder);
         push.time = (uint32_t)(shape.reverse ? step : shape.steps - 1 - step);
         push.tensor[HERE] = workspace + (VkDeviceSize)(step % 2) * bytes;
-        r = launch_step(recorder, SHADER_recurrent_backward, &shape, &push,
-                        (uint32_t[]){push.tensor[LENGTHS] != 0, step > 0, push.tensor[FIRST] != 0},
-                        error);
+        r = launch_step(
+            recorder,
+            &(struct divided_step){
+                .shader = SHADER_recurrent_backward,
+                .shape = &shape,
+                .push = &push,
+                .flags = (uint32_t[]){push.tensor[LENGTHS] != 0, step > 0, push.tensor[FIRST] != 0},
+                .multiplies = step > 0},
+            error);
         push.tensor[BEHIND] = push.tensor[HERE];
     }
     return r;
