@@ -82,6 +82,12 @@ static inline bool csv_is_padding(const struct csv_table *table, char c)
     return c == ' ' || (c == '\t' && table->delimiter != '\t');
 }
 
+/* Whether the character parts cells; where blanks do, tabs among them do, too. */
+static inline bool csv_is_delimiter(const struct csv_table *table, char c)
+{
+    return c == table->delimiter || (c == '\t' && table->delimiter == ' ');
+}
+
 static inline const char *csv_skip_padding(const struct csv_table *table, const char *at,
                                            const char *end)
 {
