@@ -4,6 +4,7 @@
 #include "engine/data/table_columns.h"
 
 #include <ctype.h>
+#include <math.h>
 #include <string.h>
 
 enum { NUMBER_LENGTH_MAX = 127 };
@@ -151,13 +152,19 @@ static bool parse_written(const char *at, const char *end, enum dataset_decimal 
 bool table_cell_number_with_unit(const struct dataset_config *config, const char *text,
                                  size_t length, double *value, enum table_unit *unit)
 {
+    bool is_plain, is_number;
+
     *unit = TABLE_NO_UNIT;
     if (length == 0)
         return false;
-    if ((config->table.decimal != DATASET_DECIMAL_COMMA || !memchr(text, '.', length)) &&
-        number_parse(text, text + length, value) == text + length)
-        return true; /* most are such */
-    return parse_written(text, text + length, config->table.decimal, value, unit);
+    is_plain = (config->table.decimal != DATASET_DECIMAL_COMMA || !memchr(text, '.', length)) &&
+               number_parse(text, text + length, value) == text + length; /* most are such */
+    is_number =
+        is_plain || parse_written(text, text + length, config->table.decimal, value, unit);
+    /* a backend may have the processor take these for 0, after the bins have been made */
+    if (is_number && fpclassify(*value) == FP_SUBNORMAL)
+        *value = 0;
+    return is_number;
 }
 
 bool table_cell_number(const struct dataset_config *config, const char *text, size_t length,
