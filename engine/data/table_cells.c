@@ -159,8 +159,7 @@ bool table_cell_number_with_unit(const struct dataset_config *config, const char
         return false;
     is_plain = (config->table.decimal != DATASET_DECIMAL_COMMA || !memchr(text, '.', length)) &&
                number_parse(text, text + length, value) == text + length; /* most are such */
-    is_number =
-        is_plain || parse_written(text, text + length, config->table.decimal, value, unit);
+    is_number = is_plain || parse_written(text, text + length, config->table.decimal, value, unit);
     /* a backend may have the processor take these for 0, after the bins have been made */
     if (is_number && fpclassify(*value) == FP_SUBNORMAL)
         *value = 0;
