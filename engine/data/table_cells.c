@@ -227,3 +227,12 @@ bool table_cell_may_be_time(const char *text, size_t length)
         return true; /* also "3 PM" */
     return pairs && at == end;
 }
+
+bool table_text_has_zeros(const char *text, size_t length)
+{
+    size_t digits = 0;
+
+    while (digits < length && isdigit((unsigned char)text[digits]))
+        digits++;
+    return length > 1 && text[0] == '0' && digits == length;
+}
