@@ -512,7 +512,7 @@ static void classes_have_short_names(void **state)
     dataset_close(dataset);
 }
 
-/* Codes such as those of towns keep the zeros in front, unless the column writes them in two ways. */
+/* Codes such as those of towns keep their zeros, unless the column writes them in two ways. */
 static void classes_keep_zeros_in_front(void **state)
 {
     struct dataset *dataset =
