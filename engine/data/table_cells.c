@@ -9,6 +9,16 @@
 
 enum { NUMBER_LENGTH_MAX = 127 };
 
+void table_text_trim(const char **text, size_t *length)
+{
+    while (*length && (**text == ' ' || **text == '\t')) {
+        ++*text;
+        --*length;
+    }
+    while (*length && ((*text)[*length - 1] == ' ' || (*text)[*length - 1] == '\t'))
+        --*length;
+}
+
 static bool is_word(const char *text, size_t length, const char *word)
 {
     return strlen(word) == length && memcmp(text, word, length) == 0;
@@ -23,12 +33,16 @@ bool table_cell_is_missing(const struct dataset_config *config, const char *text
                                         "<NA>",     "N/A",  "NA",       "NULL",   "NaN",
                                         "None",     "n/a",  "nan",      "null",   "NaT"};
     enum { WORD_BYTES_MAX = 8 };
+    const char *whole = text;
+    size_t whole_length = length;
 
+    table_text_trim(&text, &length);
     if (length == 0)
         return true;
     if (config->table.missing_words) {
         for (int i = 0; i < config->table.missing_word_count; i++)
-            if (is_word(text, length, config->table.missing_words[i]))
+            if (is_word(text, length, config->table.missing_words[i]) ||
+                is_word(whole, whole_length, config->table.missing_words[i]))
                 return true;
         return false;
     }
@@ -115,8 +129,41 @@ static bool ungroup(char *digits, enum dataset_decimal rule)
     return true;
 }
 
-/* A number with the sign of a currency or of hundredths, parted thousands, a decimal comma, or the
- * minus of Unicode. */
+/* Takes the brackets that make a number negative in accounts; whether there are some. */
+static bool take_brackets(const char **at, const char **end)
+{
+    if (*end - *at < 3 || **at != '(' || (*end)[-1] != ')')
+        return false;
+    *at = skip_blanks(*at + 1, *end);
+    --*end;
+    return true;
+}
+
+/* Reads what stands in front of the digits: sign or bracket, and the sign of a currency. */
+static const char *take_front(const char *at, const char **end, bool *negative,
+                              enum table_unit *unit)
+{
+    bool brackets = take_brackets(&at, end), has_sign = brackets;
+    const char *after = at;
+
+    *negative = brackets;
+    if (!brackets) {
+        after = take_sign(at, *end, negative);
+        has_sign = *negative;
+    }
+    after = take_unit(after, *end, unit);
+    if (!*unit)
+        return after;
+    after = skip_blanks(after, *end);
+    if (!has_sign && take_brackets(&after, end))
+        *negative = true;
+    else if (!has_sign)
+        after = take_sign(after, *end, negative);
+    return after;
+}
+
+/* A number with the sign of a currency or of hundredths, parted thousands, a decimal comma, the
+ * minus of Unicode, or brackets for a minus. */
 static bool parse_written(const char *at, const char *end, enum dataset_decimal rule, double *value,
                           enum table_unit *unit)
 {
@@ -126,15 +173,9 @@ static bool parse_written(const char *at, const char *end, enum dataset_decimal 
     size_t length = 0;
 
     *unit = TABLE_NO_UNIT;
-    at = take_sign(at, end, &negative);
-    at = take_unit(at, end, unit);
+    at = take_front(at, &end, &negative, unit);
     if (*unit == TABLE_PERCENT)
         return false;
-    if (*unit) {
-        at = skip_blanks(at, end);
-        if (!negative)
-            at = take_sign(at, end, &negative);
-    }
     while (at + length < end && at[length] && strchr(letters, at[length]))
         length++;
     if (length == 0 || length > NUMBER_LENGTH_MAX || !strchr("0123456789.,", *at))
@@ -155,6 +196,7 @@ bool table_cell_number_with_unit(const struct dataset_config *config, const char
     bool is_plain, is_number;
 
     *unit = TABLE_NO_UNIT;
+    table_text_trim(&text, &length);
     if (length == 0)
         return false;
     is_plain = (config->table.decimal != DATASET_DECIMAL_COMMA || !memchr(text, '.', length)) &&

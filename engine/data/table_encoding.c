@@ -24,7 +24,8 @@ static int report_cell(const struct table_column *column, const struct table_cel
                      csv_cell_show(column->name, strlen(column->name), name), what);
 }
 
-static const char other_unit[] = "has another unit than the first number there; convert it";
+static const char other_unit[] =
+    "has another unit than the first number of the training data there; convert it";
 
 static int target_store(struct table_reader *reader, struct table_column *column,
                         const struct table_cell *cell, struct error *error)
