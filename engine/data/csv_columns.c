@@ -98,7 +98,11 @@ int csv_report_columns(const struct csv_table *table, int32_t count, struct erro
                      "%s:%lld: the row has %d column%s, but the first row %d; correct the row "
                      "or the delimiter%s",
                      table->path, (long long)table->line, count, count == 1 ? "" : "s",
-                     table->columns, comment_advise(table, advice));
+                     table->columns,
+                     table->names && count == table->columns + 1 && table->line == 2
+                         ? "; if the first column has no name, as R writes those of rows, put one "
+                           "in front of the others"
+                         : comment_advise(table, advice));
 }
 
 int csv_report_zero(const struct csv_table *table, int32_t column, const char *what,
