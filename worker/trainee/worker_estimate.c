@@ -70,6 +70,35 @@ static void warn_of_order(const struct worker_setup *setup, struct worker_warnin
         names);
 }
 
+/* Of values far from 1 that are not standardised little is learnt: the steps are too small for
+ * them, or too large. */
+static void warn_of_scale(const struct worker_setup *setup, struct worker_warnings *warnings)
+{
+    const struct dataset *train = setup->train;
+    bool has_symbols = dataset_format_has_symbols(train->format);
+
+    if (train->target != DATASET_TARGET_VALUE || train->plain_targets || !train->targets ||
+        train->is_absent || train->format == DATASET_TIME_SERIES ||
+        setup->normalisation.target_groups)
+        return;
+    for (int32_t column = 0; column < train->target_width; column++) {
+        double squares = 0, size;
+
+        for (int64_t i = 0; i < train->count; i++)
+            squares += pow((double)dataset_targets(train, i)[column], 2);
+        size = sqrt(squares / (double)train->count);
+        if (size == 0 || (size > 0.01 && size < 100))
+            continue;
+        snprintf(warnings->text[warnings->count++], WORKER_WARNING_BYTES,
+                 "the values to predict are about %.1g, and the model sees them as they are, so it "
+                 "may learn little: %s",
+                 size,
+                 has_symbols ? "write them in a unit in which they are about 1"
+                             : "set data.normalize to standard, or write them in another unit");
+        return;
+    }
+}
+
 void worker_warnings_find(const struct worker_setup *setup, struct worker_warnings *warnings)
 {
     const struct training_config *config = &setup->spec.training;
@@ -100,6 +129,7 @@ void worker_warnings_find(const struct worker_setup *setup, struct worker_warnin
                  (long long)config->early_patience, (long long)config->epochs);
     warn_of_unused_classes(setup, warnings);
     warn_of_order(setup, warnings);
+    warn_of_scale(setup, warnings);
 }
 
 struct json_object *worker_versions_json(const struct backend_device_info *info)
