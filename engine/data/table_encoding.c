@@ -46,10 +46,15 @@ static int target_store(struct table_reader *reader, struct table_column *column
         dataset->labels[reader->rows] = number;
         return number < 0 ? number : 0;
     }
-    if (!table_cell_number_with_unit(reader->config, cell->text, cell->length, &value, &unit))
+    unit = column->unit;
+    if (!plain_label_parse(dataset->plain_targets, cell->text, cell->length, &value) &&
+        !table_cell_number_with_unit(reader->config, cell->text, cell->length, &value, &unit))
         return report_cell(column, cell,
-                           "is to be predicted, but it is no number; for classes choose the loss "
-                           "cross_entropy",
+                           dataset->plain_targets == DATASET_PLAIN_LABELS
+                               ? "is to be predicted, but the labels of the loss "
+                                 "binary_cross_entropy are 0 and 1, or true and false"
+                               : "is to be predicted, but it is no number; for classes choose the "
+                                 "loss cross_entropy",
                            error);
     if (!isfinite((float)value))
         return report_cell(column, cell, "does not fit into a float32", error);
