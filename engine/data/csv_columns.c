@@ -279,3 +279,17 @@ int csv_label_follow(const struct csv_table *table, const struct dataset *refere
     *name = strdup(table->names[*column]);
     return *name ? 0 : reader_out_of_memory(table->path, error);
 }
+
+bool csv_row_has_wanted(const struct csv_table *table, const char *row, const char *end)
+{
+    const char *wanted[] = {table->config->sequence.column, table->config->csv.label_column};
+    const char *cell;
+    size_t length;
+
+    while (csv_cell_next(table, &row, end, &cell, &length))
+        for (size_t i = 0; i < 2; i++)
+            if (wanted[i] && strcmp(wanted[i], "first") != 0 && strcmp(wanted[i], "last") != 0 &&
+                strlen(wanted[i]) == length && memcmp(wanted[i], cell, length) == 0)
+                return true;
+    return false;
+}

@@ -149,6 +149,8 @@ int csv_column_find_named(const struct csv_table *table, const char *key, const 
 int csv_label_follow(const struct csv_table *table, const struct dataset *reference,
                      int32_t *column, char **name, struct error *error);
 
+/* Whether the configuration names a column, of sequences or labels, that is in this row. */
+bool csv_row_has_wanted(const struct csv_table *table, const char *row, const char *end);
 /* Sets table->probable_comment for the first row. */
 void csv_comment_find(struct csv_table *table, const char *row, const char *end);
 /* Whether comments mostly begin so: "#", "%", "//". */
