@@ -249,16 +249,22 @@ static int check_model_and_data(struct job_spec_check *check, struct json_object
         list_variants(&job_spec_data_section, DATA_FORMAT_VALUES, formats, sizeof formats), format);
 }
 
-/* dna_cnn: no more kernels than convolutions. Defaults are not looked at. */
-static int check_kernels(struct job_spec_check *check, struct json_object *given)
+/* dna_cnn: no more kernels than convolutions. Default ones beyond them are left out, so that what
+ * is kept with a job can be read again. */
+static int check_kernels(struct job_spec_check *check, struct json_object *given,
+                         struct json_object *model)
 {
-    struct json_object *kernels = json_get(given, "kernels");
-    struct json_object *channels = json_get(given, "channels");
+    struct json_object *kernels = json_get(model, "kernels");
+    struct json_object *channels = json_get(model, "channels");
     size_t kernel_count = kernels ? json_object_array_length(kernels) : 0;
     size_t channel_count = channels ? json_object_array_length(channels) : 0;
 
     if (!channels || kernel_count <= channel_count)
         return 0;
+    if (!json_get(given, "kernels")) {
+        json_object_array_del_idx(kernels, channel_count, kernel_count - channel_count);
+        return 0;
+    }
     check->path[0] = '\0';
     job_spec_path_push(check, "", "model.kernels");
     return job_spec_fail(check, NULL,
@@ -435,7 +441,7 @@ int job_spec_rules_check(struct job_spec_check *check, struct json_object *spec,
     int r =
         job_spec_loss_check_heads(check, json_get(spec, "model"), json_get(normalised, "model"));
 
-    r = r == 0 ? check_kernels(check, json_get(spec, "model")) : r;
+    r = r == 0 ? check_kernels(check, json_get(spec, "model"), json_get(normalised, "model")) : r;
 
     if (r == 0)
         r = check_model_and_data(check, json_get(normalised, "model"), data);

@@ -211,7 +211,7 @@ static const struct job_spec_key data_keys[] = {
     {"normalize", JOB_SPEC_CHOICE, .choices = CHOICES("none", "standard"),
      .help =
          "standard: mean 0 and deviation 1 over the training set, for each channel of images and "
-         "each column of other data"},
+         "each column of other data and of values to predict"},
     {"normalize_mean", JOB_SPEC_NUMBERS, .from = -1e30, .to = 1e30, .count_minimum = 1,
      .count_maximum = 4096,
      .help = "Constants to subtract instead of measured ones, one for each channel or column; of "

@@ -299,7 +299,7 @@ static int row_read(void *context, const char *row, const char *end, struct erro
         if (!at || (read && quoted && (at == end || *at++ != '"')))
             return report_row(reader, row, end, error);
         at = csv_skip_padding_after(&reader->table, at, end);
-        if (last ? at != end : at == end || *at++ != reader->table.delimiter)
+        if (last ? at != end : at == end || !csv_is_delimiter(&reader->table, *at++))
             return report_row(reader, row, end, error);
         if (column == reader->label_column)
             result = label_store(reader, value, error);

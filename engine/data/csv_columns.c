@@ -98,7 +98,11 @@ int csv_report_columns(const struct csv_table *table, int32_t count, struct erro
                      "%s:%lld: the row has %d column%s, but the first row %d; correct the row "
                      "or the delimiter%s",
                      table->path, (long long)table->line, count, count == 1 ? "" : "s",
-                     table->columns, comment_advise(table, advice));
+                     table->columns,
+                     table->names && count == table->columns + 1 && table->line == 2
+                         ? "; if the first column has no name, as R writes those of rows, put one "
+                           "in front of the others"
+                         : comment_advise(table, advice));
 }
 
 int csv_report_zero(const struct csv_table *table, int32_t column, const char *what,
@@ -274,4 +278,18 @@ int csv_label_follow(const struct csv_table *table, const struct dataset *refere
     *column = named >= 0 ? named : *column;
     *name = strdup(table->names[*column]);
     return *name ? 0 : reader_out_of_memory(table->path, error);
+}
+
+bool csv_row_has_wanted(const struct csv_table *table, const char *row, const char *end)
+{
+    const char *wanted[] = {table->config->sequence.column, table->config->csv.label_column};
+    const char *cell;
+    size_t length;
+
+    while (csv_cell_next(table, &row, end, &cell, &length))
+        for (size_t i = 0; i < 2; i++)
+            if (wanted[i] && strcmp(wanted[i], "first") != 0 && strcmp(wanted[i], "last") != 0 &&
+                strlen(wanted[i]) == length && memcmp(wanted[i], cell, length) == 0)
+                return true;
+    return false;
 }

@@ -96,21 +96,6 @@ static bool is_known_class(const struct csv_sequences *reader, const char *label
                      (size_t)reference->class_count);
 }
 
-/* Whether the configuration names a column that is in this row. */
-static bool has_wanted_name(const struct csv_table *shape, const char *row, const char *end)
-{
-    const char *wanted[] = {shape->config->sequence.column, shape->config->csv.label_column};
-    const char *cell;
-    size_t length;
-
-    while (csv_cell_next(shape, &row, end, &cell, &length))
-        for (size_t i = 0; i < 2; i++)
-            if (wanted[i] && strcmp(wanted[i], "first") != 0 && strcmp(wanted[i], "last") != 0 &&
-                strlen(wanted[i]) == length && memcmp(wanted[i], cell, length) == 0)
-                return true;
-    return false;
-}
-
 static void warn_of_header(const struct csv_table *table, const char *row, const char *end,
                            int64_t line, bool header)
 {
@@ -138,7 +123,7 @@ static bool row_is_header(void *context, const char *row, const char *end, struc
     while (csv_cell_next(&shape, &at, end, &cell, &length))
         if (csv_cell_is_number(cell, length))
             return false;
-    if (has_wanted_name(&shape, row, end))
+    if (csv_row_has_wanted(&shape, row, end))
         return true;
     shape.columns = csv_cells_count(&shape, row, end);
     sequence_column = column_or(&shape, shape.config->sequence.column, 0);

@@ -46,6 +46,16 @@ static const char *closing_quote(const char *at, const char *end)
     return at ? at : end;
 }
 
+/* The next character that parts cells; NULL: there is none. */
+static const char *delimiter_next(const struct csv_table *table, const char *at, const char *end)
+{
+    if (table->delimiter != ' ')
+        return memchr(at, table->delimiter, (size_t)(end - at));
+    while (at < end && !csv_is_delimiter(table, *at))
+        at++;
+    return at < end ? at : NULL;
+}
+
 bool csv_cell_next(const struct csv_table *table, const char **at, const char *end,
                    const char **cell, size_t *length)
 {
@@ -57,9 +67,9 @@ bool csv_cell_next(const struct csv_table *table, const char **at, const char *e
     if (*cell < end && **cell == '"') {
         *cell += 1;
         *length = (size_t)(closing_quote(*cell, end) - *cell);
-        stop = memchr(*cell + *length, table->delimiter, (size_t)(end - *cell) - *length);
+        stop = delimiter_next(table, *cell + *length, end);
     } else {
-        stop = memchr(*cell, table->delimiter, (size_t)(end - *cell));
+        stop = delimiter_next(table, *cell, end);
         const char *last = stop ? stop : end;
         while (last > *cell && csv_is_padding(table, last[-1]))
             last--;
@@ -102,7 +112,7 @@ bool csv_cell_is_whole(const struct csv_table *table, const char *cell, size_t l
     if (after == end || *after != '"')
         return false;
     after = csv_skip_padding_after(table, after + 1, end);
-    return after == end || *after == table->delimiter;
+    return after == end || csv_is_delimiter(table, *after);
 }
 
 size_t csv_piece_next(const char **cell, size_t *length, const char **piece)
@@ -202,7 +212,7 @@ static const char *quoted_row_end(const struct csv_table *table, const char *row
         if (close == limit)
             return stop;
         stop = line_end(close, end);
-        at = memchr(close, table->delimiter, (size_t)(stop - close));
+        at = delimiter_next(table, close, stop);
         at = at ? at + 1 : NULL;
     }
     return stop;

@@ -82,6 +82,12 @@ static inline bool csv_is_padding(const struct csv_table *table, char c)
     return c == ' ' || (c == '\t' && table->delimiter != '\t');
 }
 
+/* Whether the character parts cells; where blanks do, tabs among them do, too. */
+static inline bool csv_is_delimiter(const struct csv_table *table, char c)
+{
+    return c == table->delimiter || (c == '\t' && table->delimiter == ' ');
+}
+
 static inline const char *csv_skip_padding(const struct csv_table *table, const char *at,
                                            const char *end)
 {
@@ -143,6 +149,8 @@ int csv_column_find_named(const struct csv_table *table, const char *key, const 
 int csv_label_follow(const struct csv_table *table, const struct dataset *reference,
                      int32_t *column, char **name, struct error *error);
 
+/* Whether the configuration names a column, of sequences or labels, that is in this row. */
+bool csv_row_has_wanted(const struct csv_table *table, const char *row, const char *end);
 /* Sets table->probable_comment for the first row. */
 void csv_comment_find(struct csv_table *table, const char *row, const char *end);
 /* Whether comments mostly begin so: "#", "%", "//". */

@@ -54,9 +54,10 @@ enum dataset_target {
 
 /* What values to predict are, where they are not standardised. */
 enum dataset_plain {
-    DATASET_PLAIN_NOT,          /* standardised, if data.normalize asks for it */
-    DATASET_PLAIN_LABELS,       /* each 0 or 1 */
-    DATASET_PLAIN_PROBABILITIES /* of the classes: at least 0, and their sum is 1 */
+    DATASET_PLAIN_NOT,           /* standardised, if data.normalize asks for it */
+    DATASET_PLAIN_LABELS,        /* each 0 or 1 */
+    DATASET_PLAIN_PROBABILITIES, /* of the classes: at least 0, and their sum is 1 */
+    DATASET_PLAIN_DIRECTIONS     /* any: vectors whose direction alone counts */
 };
 
 /* The samples' element in memory. */
@@ -263,8 +264,7 @@ struct dataset_normalisation {
     int64_t groups;
     float *mean, *factor; /* [groups] each, owned; factor = 1 / (population) standard deviation,
                              1 where that is 0 */
-    /* time_series and table: the same of the values to predict, which dataset_normalise_targets()
-     * applies */
+    /* The same of the values to predict, which dataset_normalise_targets() applies. */
     int64_t target_groups;
     float *target_mean, *target_factor;
 };
@@ -317,8 +317,8 @@ struct dataset {
     const uint8_t *byte_labels; /* idx: label i is byte_labels[i] (mapped) */
     int32_t *labels;            /* owned; CLASS where byte_labels is NULL, not text */
     float *targets;             /* owned; VALUE: dataset_targets() */
-    /* table: what 1 in each of the standardised targets is in the file's units, in which metrics
-     * are told; owned, [target_width]; NULL: targets are as in the file, or are told as they are */
+    /* What 1 in each of the standardised targets is in the file's units, in which metrics are told;
+     * owned, [target_width]; NULL: targets are as in the file, or are told as they are */
     double *target_units;
     /* in labels or targets, the place of sample 0's and the distance to those of the next */
     int64_t target_first, target_stride;
@@ -433,8 +433,8 @@ int dataset_normalisation_given(const double *mean, const double *deviation, siz
                                 const struct dataset_view *train,
                                 struct dataset_normalisation *normalisation, struct error *error);
 void dataset_normalisation_release(struct dataset_normalisation *normalisation);
-/* Standardises the values to predict of a time series or a table in place, and does nothing for
- * other sets. Call it once for each set, with the constants of the training set. -ENOMEM. */
+/* Standardises the values to predict in place, and does nothing where they have no constants. Call
+ * it once for each set, with the constants of the training set. -ENOMEM. */
 int dataset_normalise_targets(const struct dataset_normalisation *normalisation,
                               struct dataset *dataset, struct error *error);
 

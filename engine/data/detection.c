@@ -262,20 +262,79 @@ static int read_fasta(const char *path, const struct dataset_mapping *mapping,
     return sets_add(detection, path, error);
 }
 
+/* The next whole line that is neither empty nor a comment; whether there was one. */
+static bool line_next(const char **at, const char *end, const char **line, size_t *length)
+{
+    const char *stop;
+
+    while ((stop = memchr(*at, '\n', (size_t)(end - *at)))) {
+        *line = *at;
+        *length = (size_t)(stop - *at);
+        *at = stop + 1;
+        if (*length && **line != '\r' && !memchr("#%", **line, 2))
+            return true;
+    }
+    return false;
+}
+
 /* Whether lines have the same number of the character, at least one each. */
 static bool parts_lines(const char *text, size_t size, char delimiter)
 {
-    int64_t counts[TABLE_LINES] = {0};
-    int line = 0;
+    const char *at = text, *line;
+    int64_t first = 0;
+    size_t length;
+    int lines = 0;
 
-    for (size_t i = 0; i < size && line < TABLE_LINES; i++) {
-        counts[line] += text[i] == delimiter;
-        line += text[i] == '\n';
-    }
-    for (int i = 0; i < line; i++)
-        if (counts[i] == 0 || counts[i] != counts[0])
+    while (lines < TABLE_LINES && line_next(&at, text + size, &line, &length)) {
+        int64_t count = 0;
+
+        for (size_t i = 0; i < length; i++)
+            count += line[i] == delimiter;
+        if (count == 0 || (lines && count != first))
             return false;
-    return line > 1;
+        first = count;
+        lines++;
+    }
+    return lines > 1;
+}
+
+/* Counts the words that blanks part, and those of them that look like numbers. */
+static int64_t count_words(const char *line, size_t length, int64_t *numbers)
+{
+    int64_t words = 0;
+
+    *numbers = 0;
+    for (size_t i = 0; i < length;) {
+        bool is_number = true;
+        size_t begin = i;
+
+        for (; i < length && !memchr(" \t\r", line[i], 3); i++)
+            is_number &= memchr("0123456789.+-eE", line[i], 15) != NULL;
+        words += i > begin;
+        *numbers += i > begin && is_number && memchr("eE", line[begin], 2) == NULL;
+        i += i == begin;
+    }
+    return words;
+}
+
+/* Whether lines have the same number of words, and behind the first line a third of them are
+ * numbers: a table whose columns blanks part. */
+static bool blanks_part_lines(const char *text, size_t size)
+{
+    const char *at = text, *line;
+    int64_t first = 0, numbers;
+    size_t length;
+    int lines = 0;
+
+    while (lines < TABLE_LINES && line_next(&at, text + size, &line, &length)) {
+        int64_t words = count_words(line, length, &numbers);
+
+        if (words < 2 || (lines && (words != first || 3 * numbers < words)))
+            return false;
+        first = words;
+        lines++;
+    }
+    return lines > 2;
 }
 
 static bool is_table(const char *path, const char *text, size_t size)
@@ -288,7 +347,7 @@ static bool is_table(const char *path, const char *text, size_t size)
     for (size_t i = 0; i < 4; i++)
         if (parts_lines(text, size, ",;\t|"[i]))
             return true;
-    return false;
+    return blanks_part_lines(text, size);
 }
 
 static int read_text(const char *path, const struct dataset_mapping *mapping,

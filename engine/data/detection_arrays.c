@@ -53,7 +53,7 @@ static void shape_set(struct detection *detection, const struct npy_array *array
                        (long long)array->extent[1], (long long)array->extent[2]);
 }
 
-/* Whole numbers are classes, others are values to predict. */
+/* Whole numbers are classes, one for each sample; others are values to predict. */
 static int labels_look_at(struct detection *detection, const char *path, struct dataset *files,
                           struct error *error)
 {
@@ -75,7 +75,7 @@ static int labels_look_at(struct detection *detection, const char *path, struct 
                          "called",
                          path, (long long)array.extent[0], detection->train.paths[0],
                          (long long)detection->samples);
-    detection->has_values = array.rank != 1 || !npy_type_is_integer(array.type);
+    detection->has_values = array.elements != array.extent[0] || !npy_type_is_integer(array.type);
     for (int64_t i = 0; i < array.elements && !detection->has_values; i++) {
         int64_t label = npy_integer(&array, i);
 

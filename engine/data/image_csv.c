@@ -259,7 +259,9 @@ static int values_add(struct image_csv *reader, const char *row, const char *end
         const char *fault;
         double value = 0;
 
-        rest = length ? number_parse(cell, cell + length, &value) : NULL;
+        rest = plain_label_parse(plain, cell, length, &value) ? cell + length
+               : length ? number_parse(cell, cell + length, &value)
+                        : NULL;
         if (rest != cell + length || value > 3e38 || value < -3e38)
             return error_set(error, -EINVAL,
                              "%s:%lld: \"%s\" in column %d is no number, but the values to "

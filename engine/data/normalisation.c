@@ -234,20 +234,13 @@ static int measure_series(const struct dataset_view *train,
                            &all, normalisation, error);
 }
 
-/* Whether each sample has values of its own that are scaled, as columns of a table are. */
-static bool has_columns_to_predict(const struct dataset *dataset)
-{
-    return dataset->format == DATASET_TABLE || dataset->format == DATASET_IMAGE_CSV;
-}
-
 /* The constants of the values to predict, if each sample has values that are scaled. */
 static int measure_values(const struct dataset_view *train,
                           struct dataset_normalisation *normalisation, struct error *error)
 {
     const struct dataset *dataset = train->dataset;
 
-    if (dataset->target == DATASET_TARGET_CLASS || dataset->plain_targets ||
-        !has_columns_to_predict(dataset))
+    if (dataset->target == DATASET_TARGET_CLASS || dataset->plain_targets)
         return 0;
     return measure_targets(dataset->targets, dataset->count, dataset->target_width, train,
                            normalisation, error);
@@ -332,9 +325,9 @@ int dataset_normalise_targets(const struct dataset_normalisation *normalisation,
                               struct dataset *dataset, struct error *error)
 {
     const struct dataset_series *series = &dataset->series;
-    bool table = has_columns_to_predict(dataset);
+    bool is_series = dataset->format == DATASET_TIME_SERIES;
     int64_t columns = normalisation->target_groups;
-    int64_t rows = table ? dataset->count : series->past + series->rows;
+    int64_t rows = is_series ? series->past + series->rows : dataset->count;
     float *row = dataset->targets;
 
     if (!columns || !row)
@@ -342,7 +335,7 @@ int dataset_normalise_targets(const struct dataset_normalisation *normalisation,
     for (int64_t i = 0; i < rows; i++, row += columns)
         for (int64_t c = 0; c < columns; c++)
             row[c] = (row[c] - normalisation->target_mean[c]) * normalisation->target_factor[c];
-    if (!table)
+    if (is_series)
         return 0;
     dataset->target_units = calloc((size_t)columns, sizeof *dataset->target_units);
     if (!dataset->target_units)
@@ -405,8 +398,8 @@ static const char *parse_list(const char *text, float *values, int64_t count)
  * time series (is_absent) says only how many values a sample predicts, which is so many rows. */
 static int64_t target_columns(const struct dataset *dataset, int64_t stored)
 {
-    if (has_columns_to_predict(dataset))
-        return dataset->target_width;
+    if (dataset->format != DATASET_TIME_SERIES)
+        return dataset->target == DATASET_TARGET_CLASS ? 0 : dataset->target_width;
     if (dataset->is_absent)
         return stored >= 1 && dataset->target_width % stored == 0 ? stored : 0;
     return dataset->series.values;

@@ -5,9 +5,21 @@
 
 #include <errno.h>
 #include <math.h>
+#include <strings.h>
 
 /* How far from 1 the sum of probabilities may be that were written with three digits each. */
 static const double sum_tolerance = 1e-3;
+
+bool plain_label_parse(enum dataset_plain plain, const char *text, size_t length, double *value)
+{
+    bool is_true = length == 4 && strncasecmp(text, "true", 4) == 0;
+
+    if (plain != DATASET_PLAIN_LABELS ||
+        (!is_true && (length != 5 || strncasecmp(text, "false", 5) != 0)))
+        return false;
+    *value = is_true;
+    return true;
+}
 
 const char *plain_target_fault(enum dataset_plain plain, double value)
 {

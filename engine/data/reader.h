@@ -69,6 +69,8 @@ int32_t reader_class_limit(const struct dataset_config *config, const struct dat
 /* Makes labels or values of 0 for `count` samples, of what is to be predicted and is not known. */
 int reader_zero_labels(struct dataset *dataset, int64_t count, struct error *error);
 
+/* Reads a label that is written as a truth value, as pandas writes them: "True" is 1, "false" 0. */
+bool plain_label_parse(enum dataset_plain plain, const char *text, size_t length, double *value);
 /* Why a value to predict is none for the loss, as the end of a sentence; NULL: it is one. */
 const char *plain_target_fault(enum dataset_plain plain, double value);
 /* Whether the values of a sample are no probabilities, or those of all classes. */

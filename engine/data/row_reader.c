@@ -151,6 +151,19 @@ static int buffer_fill(struct row_reader *reader, struct error *error)
     return 0;
 }
 
+/* Whether a row of sequences names the columns: those that the configuration names, or that of the
+ * labels in the training data. */
+static bool names_sequences(const struct row_reader *reader, const char *row, const char *end)
+{
+    const char *label = reader->reference->target_name, *cell;
+    size_t length;
+
+    for (const char *at = row; label && csv_cell_next(&reader->shape, &at, end, &cell, &length);)
+        if (strlen(label) == length && memcmp(label, cell, length) == 0)
+            return true;
+    return csv_row_has_wanted(&reader->shape, row, end);
+}
+
 /* Whether the first row names the columns: where it did in the training data, if the configuration
  * does not say. */
 static bool has_header(const struct row_reader *reader, const char *row, size_t size)
@@ -161,10 +174,12 @@ static bool has_header(const struct row_reader *reader, const char *row, size_t 
 
     if (reader->reference->table)
         return reader->reference->table->has_names;
-    if (header != DATASET_HEADER_AUTO || reader->config->format == DATASET_CSV_SEQUENCES)
+    if (header != DATASET_HEADER_AUTO)
         return header == DATASET_HEADER_YES;
     while (size && (row[size - 1] == '\n' || row[size - 1] == '\r'))
         size--;
+    if (reader->config->format == DATASET_CSV_SEQUENCES)
+        return names_sequences(reader, row, row + size);
     for (const char *at = row; csv_cell_next(&reader->shape, &at, row + size, &cell, &length);)
         if (csv_cell_is_number(cell, length))
             return false;

@@ -4,9 +4,20 @@
 #include "engine/data/table_columns.h"
 
 #include <ctype.h>
+#include <math.h>
 #include <string.h>
 
 enum { NUMBER_LENGTH_MAX = 127 };
+
+void table_text_trim(const char **text, size_t *length)
+{
+    while (*length && (**text == ' ' || **text == '\t')) {
+        ++*text;
+        --*length;
+    }
+    while (*length && ((*text)[*length - 1] == ' ' || (*text)[*length - 1] == '\t'))
+        --*length;
+}
 
 static bool is_word(const char *text, size_t length, const char *word)
 {
@@ -22,12 +33,16 @@ bool table_cell_is_missing(const struct dataset_config *config, const char *text
                                         "<NA>",     "N/A",  "NA",       "NULL",   "NaN",
                                         "None",     "n/a",  "nan",      "null",   "NaT"};
     enum { WORD_BYTES_MAX = 8 };
+    const char *whole = text;
+    size_t whole_length = length;
 
+    table_text_trim(&text, &length);
     if (length == 0)
         return true;
     if (config->table.missing_words) {
         for (int i = 0; i < config->table.missing_word_count; i++)
-            if (is_word(text, length, config->table.missing_words[i]))
+            if (is_word(text, length, config->table.missing_words[i]) ||
+                is_word(whole, whole_length, config->table.missing_words[i]))
                 return true;
         return false;
     }
@@ -114,8 +129,41 @@ static bool ungroup(char *digits, enum dataset_decimal rule)
     return true;
 }
 
-/* A number with the sign of a currency or of hundredths, parted thousands, a decimal comma, or the
- * minus of Unicode. */
+/* Takes the brackets that make a number negative in accounts; whether there are some. */
+static bool take_brackets(const char **at, const char **end)
+{
+    if (*end - *at < 3 || **at != '(' || (*end)[-1] != ')')
+        return false;
+    *at = skip_blanks(*at + 1, *end);
+    --*end;
+    return true;
+}
+
+/* Reads what stands in front of the digits: sign or bracket, and the sign of a currency. */
+static const char *take_front(const char *at, const char **end, bool *negative,
+                              enum table_unit *unit)
+{
+    bool brackets = take_brackets(&at, end), has_sign = brackets;
+    const char *after = at;
+
+    *negative = brackets;
+    if (!brackets) {
+        after = take_sign(at, *end, negative);
+        has_sign = *negative;
+    }
+    after = take_unit(after, *end, unit);
+    if (!*unit)
+        return after;
+    after = skip_blanks(after, *end);
+    if (!has_sign && take_brackets(&after, end))
+        *negative = true;
+    else if (!has_sign)
+        after = take_sign(after, *end, negative);
+    return after;
+}
+
+/* A number with the sign of a currency or of hundredths, parted thousands, a decimal comma, the
+ * minus of Unicode, or brackets for a minus. */
 static bool parse_written(const char *at, const char *end, enum dataset_decimal rule, double *value,
                           enum table_unit *unit)
 {
@@ -125,15 +173,9 @@ static bool parse_written(const char *at, const char *end, enum dataset_decimal 
     size_t length = 0;
 
     *unit = TABLE_NO_UNIT;
-    at = take_sign(at, end, &negative);
-    at = take_unit(at, end, unit);
+    at = take_front(at, &end, &negative, unit);
     if (*unit == TABLE_PERCENT)
         return false;
-    if (*unit) {
-        at = skip_blanks(at, end);
-        if (!negative)
-            at = take_sign(at, end, &negative);
-    }
     while (at + length < end && at[length] && strchr(letters, at[length]))
         length++;
     if (length == 0 || length > NUMBER_LENGTH_MAX || !strchr("0123456789.,", *at))
@@ -151,13 +193,19 @@ static bool parse_written(const char *at, const char *end, enum dataset_decimal 
 bool table_cell_number_with_unit(const struct dataset_config *config, const char *text,
                                  size_t length, double *value, enum table_unit *unit)
 {
+    bool is_plain, is_number;
+
     *unit = TABLE_NO_UNIT;
+    table_text_trim(&text, &length);
     if (length == 0)
         return false;
-    if ((config->table.decimal != DATASET_DECIMAL_COMMA || !memchr(text, '.', length)) &&
-        number_parse(text, text + length, value) == text + length)
-        return true; /* most are such */
-    return parse_written(text, text + length, config->table.decimal, value, unit);
+    is_plain = (config->table.decimal != DATASET_DECIMAL_COMMA || !memchr(text, '.', length)) &&
+               number_parse(text, text + length, value) == text + length; /* most are such */
+    is_number = is_plain || parse_written(text, text + length, config->table.decimal, value, unit);
+    /* a backend may have the processor take these for 0, after the bins have been made */
+    if (is_number && fpclassify(*value) == FP_SUBNORMAL)
+        *value = 0;
+    return is_number;
 }
 
 bool table_cell_number(const struct dataset_config *config, const char *text, size_t length,
@@ -220,4 +268,13 @@ bool table_cell_may_be_time(const char *text, size_t length)
     if (end - at == 2 && (at[1] == 'M' || at[1] == 'm') && strchr("AaPp", *at))
         return true; /* also "3 PM" */
     return pairs && at == end;
+}
+
+bool table_text_has_zeros(const char *text, size_t length)
+{
+    size_t digits = 0;
+
+    while (digits < length && isdigit((unsigned char)text[digits]))
+        digits++;
+    return length > 1 && text[0] == '0' && digits == length;
 }

@@ -108,11 +108,15 @@ int table_row_visit(const struct csv_table *table, const char *row, const char *
                     const int32_t *places, table_cell_function *visit, void *context,
                     struct error *error);
 
+/* Leaves out blanks at both ends, as quoted cells have them from accounts. */
+void table_text_trim(const char **text, size_t *length);
 /* Whether the cell says that there is no value: it is empty, "?", or one of the words of pandas'
  * read_csv(), unless the configuration lists others. */
 bool table_cell_is_missing(const struct dataset_config *config, const char *text, size_t length);
+/* Whether it is a number with zeros in front: "02134", but not "0", "0.5" or "00:30". */
+bool table_text_has_zeros(const char *text, size_t length);
 /* Reads a number as people write it: with the configured decimal sign, parted thousands, the sign
- * of a currency or of hundredths; whether it is one. */
+ * of a currency or of hundredths, brackets for a minus; whether it is one. */
 bool table_cell_number(const struct dataset_config *config, const char *text, size_t length,
                        double *value);
 bool table_cell_number_with_unit(const struct dataset_config *config, const char *text,

@@ -1,6 +1,8 @@
 /* table_dates.c: see table_dates.h. */
 #include "engine/data/table_dates.h"
 
+#include "engine/data/table_columns.h"
+
 #include <ctype.h>
 #include <math.h>
 #include <stdint.h>
@@ -207,6 +209,7 @@ static bool take_time(struct place *place, double *minutes)
 bool table_date_parse(const char *text, size_t length, enum table_date_order order,
                       struct table_date *date)
 {
+    table_text_trim(&text, &length);
     struct place place = {text, text + length};
     int parts[3];
     double minutes = 0, days_in_year;

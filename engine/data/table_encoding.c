@@ -24,7 +24,8 @@ static int report_cell(const struct table_column *column, const struct table_cel
                      csv_cell_show(column->name, strlen(column->name), name), what);
 }
 
-static const char other_unit[] = "has another unit than the first number there; convert it";
+static const char other_unit[] =
+    "has another unit than the first number of the training data there; convert it";
 
 static int target_store(struct table_reader *reader, struct table_column *column,
                         const struct table_cell *cell, struct error *error)
@@ -45,10 +46,15 @@ static int target_store(struct table_reader *reader, struct table_column *column
         dataset->labels[reader->rows] = number;
         return number < 0 ? number : 0;
     }
-    if (!table_cell_number_with_unit(reader->config, cell->text, cell->length, &value, &unit))
+    unit = column->unit;
+    if (!plain_label_parse(dataset->plain_targets, cell->text, cell->length, &value) &&
+        !table_cell_number_with_unit(reader->config, cell->text, cell->length, &value, &unit))
         return report_cell(column, cell,
-                           "is to be predicted, but it is no number; for classes choose the loss "
-                           "cross_entropy",
+                           dataset->plain_targets == DATASET_PLAIN_LABELS
+                               ? "is to be predicted, but the labels of the loss "
+                                 "binary_cross_entropy are 0 and 1, or true and false"
+                               : "is to be predicted, but it is no number; for classes choose the "
+                                 "loss cross_entropy",
                            error);
     if (!isfinite((float)value))
         return report_cell(column, cell, "does not fit into a float32", error);

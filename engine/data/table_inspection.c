@@ -113,12 +113,6 @@ static bool is_placeholder(const char *text, size_t length)
     return false;
 }
 
-/* "02134", but not "0", "0.5" or "00:30". */
-static bool has_zeros(const char *text, size_t length)
-{
-    return length > 1 && text[0] == '0' && strspn(text, "0123456789") >= length;
-}
-
 static int cell_survey(void *context, int32_t place, const struct table_cell *cell,
                        struct error *error)
 {
@@ -133,7 +127,7 @@ static int cell_survey(void *context, int32_t place, const struct table_cell *ce
         return 0;
     }
     order_follow(&inspector->orders[place], cell);
-    oddities->zeros |= has_zeros(cell->text, cell->length);
+    oddities->zeros |= table_text_has_zeros(cell->text, cell->length);
     if (table_cell_number(inspector->config, cell->text, cell->length, &value))
         inspector->whole[place] &= value == floor(value);
     else if (is_placeholder(cell->text, cell->length))
@@ -165,6 +159,31 @@ static bool name_tells(const struct csv_table *table, int32_t place)
            strlen(name) <= NAME_BYTES_MAX && text_is_utf8(name, strlen(name));
 }
 
+static int compare_values(const void *a, const void *b)
+{
+    double first = *(const double *)a, second = *(const double *)b;
+
+    return (first > second) - (first < second);
+}
+
+/* How many classes the cells are, if all are numbers: 1 and 1.0 are one. */
+static int32_t count_values(const struct dataset_config *config, const struct table_column *column)
+{
+    double values[TABLE_CATEGORIES_MAX + 1];
+    int32_t count = 0, different = 0;
+
+    for (int32_t i = 0; i < column->texts.count && i <= TABLE_CATEGORIES_MAX; i++)
+        if (table_cell_number(config, column->texts.names[i].text,
+                              strlen(column->texts.names[i].text), &values[count]))
+            count++;
+    if (count < column->texts.count)
+        return column->texts.count;
+    qsort(values, (size_t)count, sizeof *values, compare_values);
+    for (int32_t i = 0; i < count; i++)
+        different += i == 0 || values[i] != values[i - 1];
+    return different;
+}
+
 static int column_describe(struct inspector *inspector, int32_t place,
                            struct table_inspection_column *to, struct error *error)
 {
@@ -182,6 +201,7 @@ static int column_describe(struct inspector *inspector, int32_t place,
     to->present = column->present;
     to->missing = column->missing;
     to->different = column->texts.count > TABLE_CATEGORIES_MAX ? -1 : column->texts.count;
+    to->values = count_values(inspector->config, column);
     to->lowest = column->numbers ? column->lowest : NAN;
     to->highest = column->numbers ? column->highest : NAN;
     to->whole = column->numbers == column->present && inspector->whole[place];
@@ -234,7 +254,7 @@ static int32_t count_classes(const struct table_inspection_column *column, int64
     if (numbers && (!column->whole || column->different > CLASSES_PROBABLE ||
                     rows < SAMPLES_OF_CLASS * (int64_t)column->different))
         return 0;
-    return column->different;
+    return numbers ? column->values : column->different;
 }
 
 /* Why the column cannot be predicted; NULL: it can. */

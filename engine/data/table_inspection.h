@@ -29,6 +29,7 @@ struct table_inspection_column {
     bool computable;        /* all are numbers that float32 has */
     bool has_commas;        /* all are numbers, if a comma is the decimal sign */
     bool has_placeholders;  /* all but words such as "-" and "nil" are numbers */
+    int32_t values;         /* different ones, where all are numbers: 1 and 1.0 are one */
     bool has_zeros;         /* there are numbers with zeros in front, such as 02134 */
     bool rises,
         falls; /* no cell is before the one above it in the order of bytes, or none behind */

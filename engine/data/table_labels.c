@@ -67,24 +67,73 @@ static int adopt_values(const struct label_names *names, const double *values, i
     return 0;
 }
 
-/* Names the classes of numbers, unless they count from 0. */
-static int name_classes(const struct table_columns *columns, struct dataset *dataset,
+/* The text of all labels of this value, if that is one with zeros in front, such as 02134; NULL:
+ * the number says it. */
+static const char *find_code(const struct label_names *names, const double *values, double value)
+{
+    const char *code = NULL;
+
+    for (int32_t i = 0; i < names->count; i++) {
+        if (values[i] != value)
+            continue;
+        if (code || !table_text_has_zeros(names->names[i].text, strlen(names->names[i].text)))
+            return NULL;
+        code = names->names[i].text;
+    }
+    return code;
+}
+
+static bool any_has_zeros(const struct label_names *names)
+{
+    for (int32_t i = 0; i < names->count; i++)
+        if (table_text_has_zeros(names->names[i].text, strlen(names->names[i].text)))
+            return true;
+    return false;
+}
+
+/* The name of a class of numbers: that of the training data, or what its labels say. NULL: no
+ * memory. */
+static char *make_name(const struct label_names *names, const double *values,
+                       const struct dataset *reference, bool has_codes, int32_t class)
+{
+    const struct table_columns *columns = reference->table;
+    double value = columns->label_values[class];
+    const char *code = has_codes ? find_code(names, values, value) : NULL;
+    char text[NUMBER_TEXT_BYTES];
+
+    if (reference->class_names)
+        return strdup(reference->class_names[class]);
+    return strdup(code ? code : number_format(value, text));
+}
+
+/* Names the classes of numbers, unless they count from 0. `reference`: the training set, which may
+ * be this one. */
+static int name_classes(const struct label_names *names, const double *values,
+                        const struct dataset *reference, struct dataset *dataset,
                         struct error *error)
 {
-    if (columns->label_values[0] == 0 &&
-        columns->label_values[columns->label_count - 1] == columns->label_count - 1)
-        return 0;
-    dataset->class_names = calloc((size_t)columns->label_count, sizeof *dataset->class_names);
-    if (!dataset->class_names)
-        return error_no_memory(error, "the names of the classes");
-    for (; dataset->class_count < columns->label_count; dataset->class_count++) {
-        char text[NUMBER_TEXT_BYTES];
-        char *name = strdup(number_format(columns->label_values[dataset->class_count], text));
+    const struct table_columns *columns = reference->table;
+    int32_t count = columns->label_count;
+    bool has_codes = reference == dataset && any_has_zeros(names);
+    AUTO_FREE char **made = NULL;
 
-        if (!name)
+    if (reference == dataset ? !has_codes && columns->label_values[0] == 0 &&
+                                   columns->label_values[count - 1] == count - 1
+                             : !reference->class_names)
+        return 0;
+    made = calloc((size_t)count, sizeof *made);
+    for (int32_t i = 0; made && i < count; i++) {
+        made[i] = make_name(names, values, reference, has_codes, i);
+        if (!made[i]) {
+            while (i > 0)
+                free(made[--i]);
             return error_no_memory(error, "the names of the classes");
-        dataset->class_names[dataset->class_count] = name;
+        }
     }
+    if (!made)
+        return error_no_memory(error, "the names of the classes");
+    dataset->class_names = TAKE_POINTER(made);
+    dataset->class_count = count;
     return 0;
 }
 
@@ -146,7 +195,7 @@ int table_labels_resolve(struct label_names *names, const struct dataset_config 
     if (!reference)
         r = adopt_values(names, values, limit, dataset, error);
     if (r == 0)
-        r = name_classes(columns, dataset, error);
+        r = name_classes(names, values, reference ? reference : dataset, dataset, error);
     dataset->classes = limit ? limit : columns->label_count;
     return r < 0 ? r : place_labels(names, values, columns, dataset, error);
 }

@@ -30,7 +30,7 @@ int session_tensor(const struct session *session, int index, struct session_tens
                     : found->name,
         .role = found->role,
         .type = found->type,
-        .shape = graph_shape_in_files(found),
+        .shape = graph_shape_in_files(found->role == TENSOR_AVERAGE ? numbers : found),
         .bytes = (size_t)graph_shape_elements(&found->shape) * tensor_type_bytes(found->type),
         .evaluated = session->config.average
                          ? found->role == TENSOR_AVERAGE

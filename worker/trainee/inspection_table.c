@@ -100,18 +100,29 @@ static int read_table(struct dataset_config *config, char comment[TABLE_COMMENT_
     return r;
 }
 
-/* Where no delimiter parts the rows, blanks may, as in tables that are made for the eye. */
+/* Whether the table may be one of a single column, or of blanks with tabs among them, as UCI's
+ * auto-mpg: no column of tabs is one of numbers or dates. */
+static bool may_have_blanks(const struct table_inspection *table)
+{
+    for (int32_t i = 0; i < table->count && table->count > 1; i++)
+        if (table->columns[i].numeric || strcmp(table->columns[i].kind, "date") == 0)
+            return false;
+    return table->count == 1 || table->delimiter == '\t';
+}
+
+/* Where no delimiter parts the rows, blanks may, as in tables that are made for the eye. Among tabs
+ * most of what they part has to be numbers. */
 static void read_blanks(struct inspection *inspection)
 {
     struct table_inspection *table = &inspection->table, other;
     struct dataset_config config = inspection->config;
     struct error ignored;
 
-    if (table->count > 1)
+    if (!may_have_blanks(table))
         return;
     config.csv.delimiter = ' ';
-    if (table_inspect(&config, &other, &ignored) == 0 && other.count > 1 &&
-        count_numbers(&other) > 0) {
+    if (table_inspect(&config, &other, &ignored) == 0 && other.count > table->count &&
+        count_numbers(&other) > (table->count > 1 ? other.count / 2 : 0)) {
         struct table_inspection worse = *table;
 
         *table = other;

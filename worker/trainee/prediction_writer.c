@@ -3,6 +3,7 @@
 
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "base/text.h"
 #include "engine/data/description.h"
 #include "proto/json.h"
 
@@ -50,16 +51,29 @@ struct sample {
 
 /* ---- names ---- */
 
+/* The name as JSON, in which bytes that are no UTF-8 are written as \xe9, as in exports; the caller
+ * frees it. NULL: no memory. */
+static char *name_quote_json(const char *name)
+{
+    size_t length = strlen(name), size = 4 * length + 1;
+    bool is_text = text_is_utf8(name, length);
+    AUTO_FREE char *shown = is_text ? NULL : malloc(size);
+
+    if (!is_text && !shown)
+        return NULL;
+    JSON_AUTO struct json_object *json =
+        json_object_new_string(is_text ? name : text_escape_controls(name, shown, size));
+
+    return strdup(json_text(json, NULL));
+}
+
 /* The name in quotes where CSV or JSON needs them; the caller frees it. NULL: no memory. */
 static char *name_quote(const char *name, enum prediction_format format)
 {
     char *quoted, *to;
 
-    if (format == PREDICTION_JSONL) {
-        JSON_AUTO struct json_object *json = json_object_new_string(name);
-
-        return strdup(json_text(json, NULL));
-    }
+    if (format == PREDICTION_JSONL)
+        return name_quote_json(name);
     if (!strpbrk(name, ",\"\r\n"))
         return strdup(name);
     to = quoted = malloc(2 * strlen(name) + 3);

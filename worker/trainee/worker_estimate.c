@@ -7,6 +7,7 @@
 #include "engine/graph/cost.h"
 #include "engine/train/operator_call.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -70,6 +71,71 @@ static void warn_of_order(const struct worker_setup *setup, struct worker_warnin
         names);
 }
 
+/* Of values far from 1 that are not standardised little is learnt: the steps are too small for
+ * them, or too large. */
+static void warn_of_scale(const struct worker_setup *setup, struct worker_warnings *warnings)
+{
+    const struct dataset *train = setup->train;
+    bool has_symbols = dataset_format_has_symbols(train->format);
+
+    if (train->target != DATASET_TARGET_VALUE || train->plain_targets || !train->targets ||
+        train->is_absent || train->format == DATASET_TIME_SERIES ||
+        setup->normalisation.target_groups)
+        return;
+    for (int32_t column = 0; column < train->target_width; column++) {
+        double squares = 0, size;
+
+        for (int64_t i = 0; i < train->count; i++)
+            squares += pow((double)dataset_targets(train, i)[column], 2);
+        size = sqrt(squares / (double)train->count);
+        if (size == 0 || (size > 0.01 && size < 100))
+            continue;
+        snprintf(warnings->text[warnings->count++], WORKER_WARNING_BYTES,
+                 "the values to predict are about %.1g, and the model sees them as they are, so it "
+                 "may learn little: %s",
+                 size,
+                 has_symbols ? "write them in a unit in which they are about 1"
+                             : "set data.normalize to standard, or write them in another unit");
+        return;
+    }
+}
+
+/* Whether float32 has few steps within the deviation of numbers as far from 0 as the mean is. */
+static bool has_few_steps(float mean, float factor)
+{
+    enum { STEPS_LEAST = 64 };
+
+    return fabs((double)mean) * (double)FLT_EPSILON * STEPS_LEAST * (double)factor > 1;
+}
+
+/* Numbers such as times in seconds since 1970, of which float32 keeps little. The reader of tables
+ * refuses them, because it sees them in double precision. */
+static void warn_of_steps(const struct worker_setup *setup, struct worker_warnings *warnings)
+{
+    const struct dataset *train = setup->train;
+    const struct dataset_normalisation *constants = &setup->normalisation;
+    int64_t features =
+        train->rank == 1 && train->element == DATASET_FLOAT32 ? constants->groups : 0;
+
+    if (train->is_absent || train->format == DATASET_TABLE ||
+        constants->kind != DATASET_NORMALISE_STANDARD)
+        return;
+    for (int64_t i = 0; i < features + constants->target_groups; i++) {
+        bool is_target = i >= features;
+        int64_t column = is_target ? i - features : i;
+        float mean = is_target ? constants->target_mean[column] : constants->mean[column];
+
+        if (!has_few_steps(mean, is_target ? constants->target_factor[column]
+                                           : constants->factor[column]))
+            continue;
+        snprintf(warnings->text[warnings->count++], WORKER_WARNING_BYTES,
+                 "%s %lld of the samples is about %.6g and differs by little, of which float32 "
+                 "keeps few digits or none: subtract a number from it, such as its mean",
+                 is_target ? "value to predict" : "column", (long long)column, (double)mean);
+        return;
+    }
+}
+
 void worker_warnings_find(const struct worker_setup *setup, struct worker_warnings *warnings)
 {
     const struct training_config *config = &setup->spec.training;
@@ -100,6 +166,8 @@ void worker_warnings_find(const struct worker_setup *setup, struct worker_warnin
                  (long long)config->early_patience, (long long)config->epochs);
     warn_of_unused_classes(setup, warnings);
     warn_of_order(setup, warnings);
+    warn_of_scale(setup, warnings);
+    warn_of_steps(setup, warnings);
 }
 
 struct json_object *worker_versions_json(const struct backend_device_info *info)

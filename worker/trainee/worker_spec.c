@@ -261,9 +261,10 @@ static int data_read(struct worker_spec *spec, struct error *error)
 
         config->target =
             model_loss_is_of_values(spec->loss) ? DATASET_TARGET_VALUE : DATASET_TARGET_CLASS;
-        config->plain_targets = spec->loss == LOSS_BINARY ? DATASET_PLAIN_LABELS
-                                : spec->loss == LOSS_SOFT ? DATASET_PLAIN_PROBABILITIES
-                                                          : DATASET_PLAIN_NOT;
+        config->plain_targets = spec->loss == LOSS_BINARY   ? DATASET_PLAIN_LABELS
+                                : spec->loss == LOSS_SOFT   ? DATASET_PLAIN_PROBABILITIES
+                                : spec->loss == LOSS_COSINE ? DATASET_PLAIN_DIRECTIONS
+                                                            : DATASET_PLAIN_NOT;
         config->classes = (int32_t)spec->classes;
         config->text.context = (int32_t)json_get_int(model, "context", 0);
         config->text.labels_each =

@@ -261,6 +261,9 @@ static void test_normalised_forms(void **state)
          "\"selective\""},
         {"{" MLP "," IDX ",\"train\":{\"memory_limit\":\"1 GiB\"}}", "train.memory_limit",
          "1073741824"},
+        {"{\"model\":{\"name\":\"dna_cnn\",\"channels\":[8]},\"data\":{\"train\":{\"format\":"
+         "\"fasta\",\"path\":\"a\",\"tokens\":\"nucleotides\"}}}",
+         "model.kernels", "[11]"},
         {"{\"command\":[\"a\\u001b\"]}", "name", "\"command\""},
     };
 

@@ -352,6 +352,11 @@ static void test_sentences(void **state)
          "model.kernels", "",
          "model.kernels has 2 widths, but model.channels 1 convolutions: leave out those beyond, or "
          "add channels"},
+        {"{\"model\":{\"name\":\"dna_cnn\",\"kernels\":[5,3,3]},\"data\":{\"train\":{\"format\":"
+         "\"fasta\",\"path\":\"f\",\"tokens\":\"bytes\"}}}",
+         "model.kernels", "",
+         "model.kernels has 3 widths, but model.channels 2 convolutions: leave out those beyond, or "
+         "add channels"},
         {"{\"model\":{\"name\":\"mlp\",\"loss\":\"output_heads\"}," CSV "}", "model.output_heads",
          "", "model.output_heads is missing; model.loss output_heads is the sum of their losses"},
         {"{\"model\":{\"name\":\"mlp\",\"output_heads\":[{\"name\":\"a\",\"classes\":2}]}," CSV_WITH(

@@ -43,6 +43,27 @@ static void test_texts_and_tables(void **state)
     assert_int_equal(format_of("d", "a\tb\n1\t2\n3\t4\n"), DATASET_TABLE);
     assert_int_equal(format_of("e.fa", ">one\nACGT\n>two\nAC\n"), DATASET_FASTA);
     assert_int_equal(format_of("f", "one line, without an end"), DATASET_TEXT);
+    assert_int_equal(format_of("g.dat", "# from a station\n1,2,x\n3,4,y\n"), DATASET_TABLE);
+}
+
+/* Columns that blanks part, as many data sets of UCI and numpy.savetxt() have them. */
+static void test_columns_between_blanks(void **state)
+{
+    (void)state;
+    assert_int_equal(format_of("housing.data", " 0.0063  18.0  2.31\n 0.0273   0.0  7.07\n"
+                                               " 0.0272   0.0  7.07\n"),
+                     DATASET_TABLE);
+    assert_int_equal(format_of("german.data", "A11 6 A34 67 1\nA12 48 A32 22 2\nA14 12 A34 49 1\n"),
+                     DATASET_TABLE);
+    assert_int_equal(
+        format_of("elnino.dat", " YR   MON  NINO3\n1950   1   23.11\n1950   2   24.20\n"),
+        DATASET_TABLE);
+    assert_int_equal(format_of("saved.txt", "# year value\n1.7e+03 5.0e+00\n1.7e+03 1.1e+01\n"
+                                            "1.7e+03 -1.6e+01\n"),
+                     DATASET_TABLE);
+    assert_int_equal(format_of("poem.txt", "to be or\nnot to be\nthat is 1\nquestion of 5\n"),
+                     DATASET_TEXT);
+    assert_int_equal(format_of("two.txt", "Chapter 1\nChapter 2\n"), DATASET_TEXT);
 }
 
 /* Packed files are no texts, though no byte of them may be zero. */
@@ -142,11 +163,9 @@ static void test_any_bytes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_texts_and_tables),
-        cmocka_unit_test(test_packed_files),
-        cmocka_unit_test(test_letters_of_sequences),
-        cmocka_unit_test(test_partners),
-        cmocka_unit_test(test_any_bytes),
+        cmocka_unit_test(test_texts_and_tables), cmocka_unit_test(test_columns_between_blanks),
+        cmocka_unit_test(test_packed_files),     cmocka_unit_test(test_letters_of_sequences),
+        cmocka_unit_test(test_partners),         cmocka_unit_test(test_any_bytes),
     };
     return cmocka_run_group_tests_name("detection", tests, NULL, NULL);
 }

@@ -512,6 +512,29 @@ static void classes_have_short_names(void **state)
     dataset_close(dataset);
 }
 
+/* Codes such as those of towns keep their zeros, unless the column writes them in two ways. */
+static void classes_keep_zeros_in_front(void **state)
+{
+    struct dataset *dataset =
+        table_file_open("a,y\n1,02134\n2,10\n3,02134\n4,08\n5,8\n6,10\n7,08\n8,010\n", NULL);
+    struct dataset *test = table_file_open("a,y\n1,2134\n2,08\n", dataset);
+
+    (void)state;
+    assert_int_equal(dataset->class_count, 3);
+    assert_string_equal(dataset->class_names[0], "8");
+    assert_string_equal(dataset->class_names[1], "10");
+    assert_string_equal(dataset->class_names[2], "02134");
+    assert_string_equal(test->class_names[2], "02134");
+    assert_int_equal(test->labels[0], 2);
+    assert_int_equal(test->labels[1], 0);
+    dataset_close(test);
+    dataset_close(dataset);
+    dataset = table_file_open("a,y\n1,00\n2,01\n3,00\n4,01\n", NULL);
+    assert_int_equal(dataset->class_count, 2);
+    assert_string_equal(dataset->class_names[1], "01");
+    dataset_close(dataset);
+}
+
 static void lines_may_end_in_cr_alone(void **state)
 {
     struct dataset *dataset = table_file_open("a,y\r1,0\r\"2\",1\r", NULL);
@@ -552,6 +575,7 @@ int main(void)
         cmocka_unit_test_setup(a_row_of_names_that_returns_is_named, reset),
         cmocka_unit_test_setup(names_may_return_as_categories, reset),
         cmocka_unit_test_setup(classes_have_short_names, reset),
+        cmocka_unit_test_setup(classes_keep_zeros_in_front, reset),
         cmocka_unit_test_setup(lines_may_end_in_cr_alone, reset),
     };
 

@@ -61,6 +61,33 @@ static void numbers_as_people_write_them(void **state)
     check_words(words, sizeof words / sizeof *words);
 }
 
+/* As spreadsheets write accounts: blanks inside of the quotes, and brackets for a minus. */
+static void accounts_are_numbers(void **state)
+{
+    static const char *const words[] = {"()",     "(5",    "5)",   "(-5)",  "-(5)",
+                                        "((5))",  "$($5)", "(5%",  "( )",   " ",
+                                        "(5) kg", "(a)",   "$ - ", "$(-5)", "-$(5)"};
+    struct dataset *dataset;
+
+    (void)state;
+    check_number(" 5.25 ", 5.25, TABLE_NO_UNIT);
+    check_number("\t7", 7, TABLE_NO_UNIT);
+    check_number(" $ 11,494.76 ", 11494.76, TABLE_DOLLAR);
+    check_number(" $(12,958.42)", -12958.42, TABLE_DOLLAR);
+    check_number(" $ (3.5) ", -3.5, TABLE_DOLLAR);
+    check_number("($3.50)", -3.5, TABLE_DOLLAR);
+    check_number("(1,234,567)", -1234567, TABLE_NO_UNIT);
+    check_number("( 8.5 \u20ac)", -8.5, TABLE_EURO);
+    check_number("(12.5%)", -12.5, TABLE_PERCENT);
+    check_words(words, sizeof words / sizeof *words);
+    dataset = table_file_open(
+        "a,b,y\n\" 5 \",\" 2026-01-02 \",u\n\" NA \",2026-01-03,v\n\"  \",2026-01-04,u\n", NULL);
+    assert_int_equal(dataset->table->columns[0].kind, TABLE_NUMBER);
+    assert_int_equal(dataset->table->columns[0].present, 1);
+    assert_int_equal(dataset->table->columns[1].kind, TABLE_DATE);
+    dataset_close(dataset);
+}
+
 static void the_decimal_sign_tells_what_parts_thousands(void **state)
 {
     static const char *const words[] = {"1,234.5", "1.5", "1,2,3"}, *const others[] = {"1.234,5"};
@@ -144,6 +171,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(numbers_as_people_write_them, reset),
+        cmocka_unit_test_setup(accounts_are_numbers, reset),
         cmocka_unit_test_setup(the_decimal_sign_tells_what_parts_thousands, reset),
         cmocka_unit_test_setup(a_column_has_one_unit, reset),
         cmocka_unit_test_setup(numbers_to_predict_have_one_unit, reset),
