@@ -86,8 +86,7 @@ static int find_checkpoint(struct store_connection *connection, struct checkpoin
     int result = checkpoint_find(connection, reader->id, reader->wanted_step, &row, error);
 
     if (result == 0)
-        return error_set(error, -ENOENT, "job %lld has no checkpoint%s", (long long)reader->id,
-                         reader->wanted_step < 0 ? " yet" : " of that step");
+        return checkpoint_absence(connection, reader->id, reader->wanted_step, error);
     if (result < 0)
         return result;
     reader->checkpoint = row.id;
