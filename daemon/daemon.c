@@ -62,6 +62,9 @@ static int start_signals(struct daemon *daemon, uv_signal_t handles[STOP_SIGNALS
 {
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* exceeding a file size limit is an ordinary error of write(2) */
+    /* The kernel reaps each process that the daemon starts: shims tell their end over their
+     * sockets, workers by that of their output. */
+    signal(SIGCHLD, SIG_IGN);
     for (int i = 0; i <= STOP_SIGNALS; i++) {
         int number = i < STOP_SIGNALS ? stop_signals[i] : SIGHUP;
         int result = uv_signal_init(daemon->loop, &handles[i]);

@@ -10,6 +10,7 @@
 #include "daemon/server/server.h"
 #include "daemon/service_manager.h"
 #include "daemon/state_directory.h"
+#include "daemon/work/user_shares.h"
 
 #include <errno.h>
 #include <grp.h>
@@ -18,10 +19,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 struct options {
     const char *state_directory, *socket, *config;
     enum log_level log_level;
+    bool checks_config;
 };
 
 static void print_help(FILE *output)
@@ -38,6 +41,7 @@ static void print_help(FILE *output)
           "  --config FILE        configuration, with FILE.d/*.conf\n"
           "                       (/etc/traind/traind.conf; a user: "
           "$XDG_CONFIG_HOME/traind/traind.conf)\n"
+          "  --check-config       reads the configuration, and says what is wrong with it\n"
           "  --log-level LEVEL    error, warning, info (default) or debug\n"
           "  --help-config[=FORM] prints every configuration key: text, markdown, or file\n"
           "  --version, --help\n",
@@ -69,12 +73,22 @@ static int parse_log_level(const char *name, enum log_level *level)
 _Static_assert((int)DAEMON_EXIT_USAGE == (int)OPTION_EXIT_USAGE,
                "wrong words end every program alike");
 
-enum known_option { STATE_DIRECTORY, SOCKET, CONFIG, LOG_LEVEL, HELP_CONFIG, VERSION, HELP };
+enum known_option {
+    STATE_DIRECTORY,
+    SOCKET,
+    CONFIG,
+    CHECK_CONFIG,
+    LOG_LEVEL,
+    HELP_CONFIG,
+    VERSION,
+    HELP
+};
 
 static const struct option_spelling known_options[] = {
     [STATE_DIRECTORY] = {"state-dir", 0, OPTION_VALUE_REQUIRED},
     [SOCKET] = {"socket", 0, OPTION_VALUE_REQUIRED},
     [CONFIG] = {"config", 0, OPTION_VALUE_REQUIRED},
+    [CHECK_CONFIG] = {"check-config", 0, OPTION_VALUE_NONE},
     [LOG_LEVEL] = {"log-level", 0, OPTION_VALUE_REQUIRED},
     [HELP_CONFIG] = {"help-config", 0, OPTION_VALUE_OPTIONAL},
     [VERSION] = {"version", 0, OPTION_VALUE_NONE},
@@ -95,6 +109,9 @@ static int take_option(size_t option, const char *value, void *data)
         break;
     case CONFIG:
         options->config = value;
+        break;
+    case CHECK_CONFIG:
+        options->checks_config = true;
         break;
     case LOG_LEVEL:
         if (parse_log_level(value, &options->log_level) == 0)
@@ -193,6 +210,29 @@ static int read_config(const struct options *options, struct daemon *daemon, str
     return path ? config_read(&daemon->config, path, error) : 0;
 }
 
+/* Reads the configuration as a start does, with the groups and users that it names. */
+static int check_config(const struct options *options, struct daemon *daemon, struct error *error)
+{
+    struct user_shares shares = {0};
+    gid_t group;
+    int result = read_config(options, daemon, error);
+
+    if (result == 0)
+        result = server_find_admin_group(daemon->config.admin_group, &group, error);
+    if (result == 0)
+        result = user_shares_read(daemon->config.shares, &shares, error);
+    user_shares_release(&shares);
+    if (result < 0)
+        daemon->failure_exit = DAEMON_EXIT_CONFIGURATION;
+    else if (daemon->config_path)
+        printf(
+            access(daemon->config_path, F_OK) == 0
+                ? "%s is in order\n"
+                : "%s is not there; the defaults, and the files of its .d folder, are in order\n",
+            daemon->config_path);
+    return result;
+}
+
 static gid_t find_socket_group(enum daemon_mode mode)
 {
     struct group *group = mode == DAEMON_SYSTEM ? getgrnam("traind") : NULL;
@@ -258,11 +298,15 @@ int main(int count, char **arguments)
     log_configure("traind", options.log_level);
     umask(022);
     daemon.mode = geteuid() == 0 ? DAEMON_SYSTEM : DAEMON_USER;
-    listening = service_manager_socket(&error);
+    listening = options.checks_config ? -1 : service_manager_socket(&error);
     if (listening < -1)
         daemon.failure_exit = DAEMON_EXIT_CONFIGURATION;
-    result = listening < -1 ? listening : run(&options, &daemon, listening, &error);
-    if (result < 0)
+    result = listening < -1          ? listening
+             : options.checks_config ? check_config(&options, &daemon, &error)
+                                     : run(&options, &daemon, listening, &error);
+    if (result < 0 && options.checks_config)
+        fprintf(stderr, "traind: %s\n", error.text);
+    else if (result < 0)
         tell_failure(listening, error.text);
     config_release(&daemon.config);
     free(daemon.state_directory);

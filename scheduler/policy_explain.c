@@ -474,8 +474,9 @@ char *policy_explain(const struct policy_snapshot *snapshot, const struct policy
                  (long long)placement->blocked_by);
         break;
     case POLICY_WAIT_USER_LIMIT:
-        snprintf(text, size, "waits: its user has %d devices, as many as allowed",
-                 snapshot->users[job->user].device_max);
+        snprintf(text, size, "waits: its user has %d device%s, as many as allowed (DevicesPerUser)",
+                 snapshot->users[job->user].device_max,
+                 snapshot->users[job->user].device_max == 1 ? "" : "s");
         break;
     case POLICY_WAIT_RESERVATION:
         snprintf(text, size, "has waited %s: the next devices that suit it are reserved (%s)",

@@ -89,13 +89,25 @@ static int change_add(struct json_object *changes, const char *assignment, struc
     return job_spec_set(changes, assignment, error);
 }
 
+static enum exit_status nothing_to_change(void)
+{
+    complain("name jobs and what to change of them, as in: trainctl edit 12 13 priority=5 "
+             "time-limit=2h");
+    return EXIT_STATUS_USAGE;
+}
+
 /* Divides the arguments into jobs and changes. */
 static enum exit_status arguments_read(struct invocation *invocation, struct json_object *ids,
                                        struct json_object *changes)
 {
     struct error error = {0};
+    bool changes_any = false;
     int64_t id;
 
+    for (size_t i = 0; i < invocation->argument_count; i++)
+        changes_any = changes_any || strchr(invocation->arguments[i], '=');
+    if (!changes_any)
+        return nothing_to_change();
     for (size_t i = 0; i < invocation->argument_count; i++) {
         const char *argument = invocation->arguments[i];
         enum exit_status status;
@@ -118,9 +130,7 @@ static enum exit_status arguments_read(struct invocation *invocation, struct jso
     }
     if (json_object_array_length(ids) > 0 && json_object_object_length(changes) > 0)
         return EXIT_STATUS_DONE;
-    complain("name jobs and what to change of them, as in: trainctl edit 12 13 priority=5 "
-             "time-limit=2h");
-    return EXIT_STATUS_USAGE;
+    return nothing_to_change();
 }
 
 static void edited_print(struct json_object *edited)

@@ -379,9 +379,12 @@ static void result_print(const struct init *init)
         fprintf(init->output, "  it trains for about %s on this machine's CPU\n",
                 text_format_duration(json_get_double(init->plan, "predicted_seconds", 0), time,
                                      sizeof time));
-    if (strcmp(init->file, "-") != 0)
-        fprintf(init->output, "%s is written; submit it: trainctl submit %s --follow\n",
-                text_escape_controls(init->file, shown, sizeof shown), shown);
+    if (strcmp(init->file, "-") == 0)
+        return;
+    fprintf(init->output, "%s is written; submit it: trainctl submit ",
+            text_escape_controls(init->file, shown, sizeof shown));
+    display_print_word(init->file, init->output);
+    fputs(" --follow\n", init->output);
 }
 
 static void result_print_json(const struct init *init)

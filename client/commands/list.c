@@ -106,6 +106,13 @@ static enum exit_status sweeps_print(struct invocation *invocation)
     return status;
 }
 
+/* Whether options leave jobs out, so that an empty list does not mean that there are none. */
+static bool chooses(const struct invocation *invocation)
+{
+    return invocation_option(invocation, "state") || invocation_option(invocation, "name") ||
+           invocation_option(invocation, "sweep") || invocation_option(invocation, "before");
+}
+
 static enum exit_status command_execute(struct invocation *invocation)
 {
     JSON_AUTO struct json_object *states = NULL, *jobs = json_object_new_array();
@@ -133,7 +140,9 @@ static enum exit_status command_execute(struct invocation *invocation)
     }
     job_print_table(jobs, &invocation->output, stdout);
     if (json_object_array_length(jobs) == 0) /* not into a pipe that expects rows */
-        fputs("no jobs; `trainctl submit SPEC` or `trainctl run -- COMMAND` queues one\n",
+        fputs(chooses(invocation)
+                  ? "no job is so; `trainctl list --all` shows all jobs\n"
+                  : "no jobs; `trainctl submit SPEC` or `trainctl run -- COMMAND` queues one\n",
               invocation->output.terminal ? stdout : stderr);
     if (before && invocation->output.terminal)
         puts("There are older ones: `trainctl list --all` shows them.");

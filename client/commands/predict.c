@@ -15,7 +15,8 @@ static enum exit_status command_execute(struct invocation *invocation)
 
 static const struct command_option predict_options[] = {
     {"output", 'o', "FILE", "The file to write (default: standard output)", COMPLETE_FILES},
-    {"format", 0, "NAME", "csv, jsonl or npy (default: what FILE ends in, else csv)",
+    {"format", 0, "NAME",
+     "csv, jsonl or npy (default: what FILE ends in, else csv; jsonl with --json)",
      COMPLETE_NOTHING},
     {"top-k", 'k', "K", "Write the K likeliest classes (default: 1)", COMPLETE_NOTHING},
     {"probabilities", 'p', NULL, "Write the probability of each class", COMPLETE_NOTHING},

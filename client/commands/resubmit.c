@@ -12,6 +12,7 @@
 static enum exit_status spec_fetch(struct invocation *invocation, const char *name,
                                    struct json_object **spec)
 {
+    static const char *const dropped[] = {"after", "at", "put_first", "hold"}; /* for that job */
     CLEANUP(varlink_reply_release) struct varlink_reply reply = {0};
     struct json_object *parameters, *stored;
     enum exit_status status =
@@ -30,9 +31,8 @@ static enum exit_status spec_fetch(struct invocation *invocation, const char *na
     /* defaults may depend on the new value */
     if (invocation_option(invocation, "set") || spec_options_are_given(invocation))
         job_spec_drop_defaults(stored);
-    json_object_object_del(stored, "after");
-    json_object_object_del(stored, "at"); /* it has passed, or is meant for that job */
-    json_object_object_del(stored, "put_first");
+    for (size_t i = 0; i < sizeof dropped / sizeof *dropped; i++)
+        json_object_object_del(stored, dropped[i]);
     *spec = json_object_get(stored);
     return EXIT_STATUS_DONE;
 }
@@ -75,8 +75,8 @@ const struct command command_resubmit = {
     .place = 30,
     .arguments = "JOB…",
     .summary = "Queue jobs again, as new jobs with the same specifications",
-    .details = "--set changes keys of all of them. The new jobs do not wait for other jobs, "
-               "unless --after names some.",
+    .details = "--set changes keys of all of them. The new jobs do not wait for other jobs, a time "
+               "or a release, unless --after, --at or --hold says so.",
     .minimum = 1,
     .maximum = -1,
     .options = resubmit_options,

@@ -54,7 +54,8 @@ static int devices_add(const struct invocation *invocation, struct json_object *
         return -EINVAL;
     if (count > 1)
         json_set_int(section_of(spec, "resources"), "devices", count);
-    if (!invocation_option(invocation, "gpu") && !invocation_option(invocation, "device"))
+    if (!invocation_option(invocation, "gpu") && !invocation_option(invocation, "gpus") &&
+        !invocation_option(invocation, "device"))
         json_set_string(section_of(spec, "device"), "force",
                         invocation_option(invocation, "gpu-memory") ? "gpu" : "cpu");
     return 0;
@@ -267,6 +268,7 @@ static enum exit_status command_execute(struct invocation *invocation)
 static const struct command_option shell_options[] = {
     {"for", 0, "DURATION", "How long, such as 30min or 2h (default: 1 h)", COMPLETE_NOTHING},
     {"gpu", 0, "N", "On N GPUs, of one type (default: on the CPU)", COMPLETE_NOTHING},
+    {"gpus", 0, "N", "The same, as `run` has it", COMPLETE_NOTHING},
     {"device", 'd', "NAME[,NAME…]", "On one of these devices; repeatable", COMPLETE_DEVICES},
     {"cores", 'c', "N", "CPU cores that it uses (default: its share of the machine's)",
      COMPLETE_NOTHING},

@@ -256,11 +256,24 @@ static void learnt_print(const struct display *display, struct json_object *list
     }
 }
 
-static void warnings_print(const struct display *display, struct json_object *warnings)
+static bool is_among(struct json_object *sentences, const char *sentence)
 {
-    for (size_t i = 0; warnings && i < json_object_array_length(warnings); i++)
-        line_print(display, "warning",
-                   json_object_get_string(json_object_array_get_idx(warnings, i)), STYLE_YELLOW);
+    for (size_t i = 0; sentences && i < json_object_array_length(sentences); i++)
+        if (strcmp(json_object_get_string(json_object_array_get_idx(sentences, i)), sentence) == 0)
+            return true;
+    return false;
+}
+
+/* Prints the warnings of the runs, but for those that the plan had, and that were printed. */
+static void warnings_print(const struct display *display, struct json_object *warnings,
+                           struct json_object *planned)
+{
+    for (size_t i = 0; warnings && i < json_object_array_length(warnings); i++) {
+        const char *warning = json_object_get_string(json_object_array_get_idx(warnings, i));
+
+        if (!is_among(planned, warning))
+            line_print(display, "warning", warning, STYLE_YELLOW);
+    }
 }
 
 static enum exit_status sweep_show(struct invocation *invocation, int64_t id)
@@ -352,7 +365,8 @@ static enum exit_status command_execute(struct invocation *invocation)
     spec_print_plan(display, json_get(reply.parameters, "plan"),
                     !job_state_is_final(json_get_string(job, "state", "")));
     learnt_print(display, json_get(reply.parameters, "learnt"));
-    warnings_print(display, json_get(reply.parameters, "warnings"));
+    warnings_print(display, json_get(reply.parameters, "warnings"),
+                   json_get(json_get(reply.parameters, "plan"), "warnings"));
     energy_print(display, json_get(reply.parameters, "attempts"));
     attempts_print(display, json_get(reply.parameters, "attempts"));
     transitions_print(display, json_get(reply.parameters, "transitions"));

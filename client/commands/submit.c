@@ -33,7 +33,8 @@ static enum exit_status command_execute(struct invocation *invocation)
             return status;
     }
     if (sweep_options_read(invocation, specs, &sweep, &error) < 0) {
-        complain("%s", error.text);
+        if (error.code) /* else that was complained of already */
+            complain("%s", error.text);
         return EXIT_STATUS_USAGE;
     }
     if (snapshot_add(invocation, specs))

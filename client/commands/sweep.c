@@ -215,24 +215,6 @@ static void summary_print(struct json_object *reply, struct json_object *const *
                text_format_duration(ran, text, sizeof text));
 }
 
-/* Prints a word as a shell reads it. */
-static void word_print(const char *word)
-{
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                                "_-+.,:/=@%";
-    char shown[2048];
-
-    text_escape_controls(word, shown, sizeof shown);
-    if (strspn(shown, plain) == strlen(shown)) {
-        fputs(shown, stdout);
-        return;
-    }
-    putchar('\'');
-    for (const char *at = shown; *at; at++)
-        fputs(*at == '\'' ? "'\\''" : (char[]){*at, '\0'}, stdout);
-    putchar('\'');
-}
-
 /* Prints the best trial, and its values as options of submit and resubmit. */
 static void best_print(struct json_object *best, const char *unit)
 {
@@ -247,7 +229,7 @@ static void best_print(struct json_object *best, const char *unit)
     json_object_object_foreach (json_get(best, "values"), key, chosen) {
         snprintf(text, sizeof text, "%s=%s", key, chosen ? json_text(chosen, NULL) : "null");
         fputs(" --set ", stdout);
-        word_print(text);
+        display_print_word(text, stdout);
     }
     putchar('\n');
 }

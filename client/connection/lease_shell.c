@@ -24,6 +24,7 @@ enum { LOOK_MILLISECONDS = 250, HANG_UP_SECONDS = 5 };
 
 static const double STOOD_STILL_SECONDS = 3;              /* a turn takes less than one */
 static const double WARN_SECONDS = 300, WARN_PART = 0.25; /* before an end, whichever is less */
+static const double INPUT_END_SECONDS = 0.25;             /* the first pause; each one doubles it */
 static const double BUSY_PART =
     0.01; /* of a core: what an idle shell with a prompt takes is less */
 
@@ -39,7 +40,9 @@ struct lease_shell {
     double turned_at;      /* monotonic; of the last turn */
     double looked_at, processor_seconds;
     bool warned_end, warned_idle;
-    double hung_up_at; /* 0: the shell may go on */
+    double input_end_at;    /* monotonic; when the end of the input is typed next; 0: not yet */
+    double input_end_pause; /* seconds until it is typed once more */
+    double hung_up_at;      /* 0: the shell may go on */
     int status;
 };
 
@@ -185,10 +188,24 @@ static void type(struct lease_shell *shell, const void *bytes, size_t size)
     shell->typed_used += size;
 }
 
+/* Types the end of the input, Ctrl-D, until the shell ends, after ever longer pauses: a shell that
+ * sets its terminal up after the first one does not see it. */
+static void input_end_look(struct lease_shell *shell)
+{
+    double now = clock_monotonic();
+    struct termios settings;
+
+    if (shell->input_end_at <= 0 || now < shell->input_end_at || shell->terminal < 0 ||
+        shell->typed_used || tcgetattr(shell->terminal, &settings) < 0)
+        return;
+    type(shell, &settings.c_cc[VEOF], 1);
+    shell->input_end_at = now + shell->input_end_pause;
+    shell->input_end_pause *= 2;
+}
+
 static void frame_handle(struct lease_shell *shell, const struct lease_frame *frame)
 {
     const unsigned char *bytes = frame->bytes;
-    struct termios settings;
 
     if (frame->kind == LEASE_DATA) {
         shell->used_at = clock_monotonic();
@@ -198,9 +215,9 @@ static void frame_handle(struct lease_shell *shell, const struct lease_frame *fr
                                .ws_col = (unsigned short)(bytes[2] << 8 | bytes[3])};
 
         ioctl(shell->terminal, TIOCSWINSZ, &size);
-    } else if (frame->kind == LEASE_INPUT_END && shell->terminal >= 0 &&
-               tcgetattr(shell->terminal, &settings) == 0) {
-        type(shell, &settings.c_cc[VEOF], 1);
+    } else if (frame->kind == LEASE_INPUT_END && shell->input_end_at <= 0) {
+        shell->input_end_at = clock_monotonic();
+        shell->input_end_pause = INPUT_END_SECONDS;
     }
 }
 
@@ -270,6 +287,7 @@ static void relay(struct lease_shell *shell)
         frame_handle(shell, &frame);
     if (shell->typed_used)
         typed_write(shell);
+    input_end_look(shell);
     if (prints && polled[1].revents & (POLLIN | POLLHUP))
         terminal_read(shell);
 }

@@ -57,7 +57,7 @@ static void native_shorten(struct json_object *spec, struct json_object *plan, i
  * that is not the job's. */
 static void others_leave_out(struct json_object *spec)
 {
-    static const char *const left_out[] = {"after", "hold", "group", "notify"};
+    static const char *const left_out[] = {"after", "at", "hold", "group", "notify"};
 
     for (size_t i = 0; i < sizeof left_out / sizeof *left_out; i++)
         json_object_object_del(spec, left_out[i]);

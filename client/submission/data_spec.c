@@ -1,6 +1,7 @@
 /* data_spec.c: see data_spec.h. */
 #include "client/submission/data_spec.h"
 
+#include "base/text.h"
 #include "client/submission/worker_run.h"
 
 #include <ctype.h>
@@ -113,6 +114,7 @@ static bool is_common(const char *name, size_t length)
 void data_spec_name(const char *path, char *name, size_t size)
 {
     size_t length = strlen(path), begin, end;
+    char shown[4 * NAME_MOST + 1];
 
     while (length > 1 && path[length - 1] == '/')
         length--;
@@ -129,11 +131,15 @@ void data_spec_name(const char *path, char *name, size_t size)
     }
     if (length - begin > NAME_MOST)
         length = begin + NAME_MOST;
-    snprintf(name, size, "%.*s", (int)(length - begin), path + begin);
+    length -= begin;
+    snprintf(name, size, "%.*s", (int)length, path + begin);
+    name[text_utf8_prefix(name, strlen(name))] = '\0'; /* a character that was cut, or none */
     for (char *at = name; *at; at++)
-        if (!isalnum((unsigned char)*at) && !strchr("_.-", *at))
+        if (!isalnum((unsigned char)*at) && !strchr("_.-", *at) && !((unsigned char)*at & 0x80))
             *at = '-';
-    if (!isalnum((unsigned char)*name))
+    text_escape_controls(name, shown, sizeof shown);
+    if ((!isalnum((unsigned char)*name) && !((unsigned char)*name & 0x80)) ||
+        strcmp(name, shown) != 0)
         snprintf(name, size, "job");
 }
 

@@ -34,5 +34,6 @@ void data_spec_length_format(struct json_object *choice, enum data_spec_length l
 int data_spec_make(struct json_object *choice, const char *path, enum data_spec_length length,
                    struct json_object **spec, struct error *error);
 
-/* A name for a job, and a file, that learns from the data at `path`: "iris" of "data/iris.csv". */
+/* A name for a job, and a file, that learns from the data at `path`: "iris" of "data/iris.csv". It
+ * is UTF-8 without control characters; "job" where `path` gives none. */
 void data_spec_name(const char *path, char *name, size_t size);

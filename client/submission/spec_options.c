@@ -18,6 +18,8 @@ const struct spec_option spec_options[] = {
     {NULL, NULL, NULL, false, 0},
 };
 
+static const char saves_itself[] = "a native job saves its state whenever it has to make room";
+
 /* The object of that name, or `spec` itself; created if it is missing. NULL: the specification has
  * something else there, which is said. */
 static struct json_object *section_of(struct json_object *spec, const char *name)
@@ -32,6 +34,18 @@ static struct json_object *section_of(struct json_object *spec, const char *name
     return NULL;
 }
 
+static bool is_native(struct json_object *spec)
+{
+    return json_get(spec, "model") && !json_get(spec, "command");
+}
+
+/* Says what a native job does instead of what the option asks for. */
+static enum exit_status refuse_native(const char *option, const char *instead)
+{
+    complain("--%s is for commands: %s", option, instead);
+    return EXIT_STATUS_USAGE;
+}
+
 static enum exit_status key_set(const struct invocation *invocation, const struct spec_option *o,
                                 struct json_object *spec)
 {
@@ -41,6 +55,11 @@ static enum exit_status key_set(const struct invocation *invocation, const struc
 
     if (!text)
         return EXIT_STATUS_DONE;
+    if (o->section && is_native(spec))
+        return refuse_native(o->option, "a native job trains on one device, and its plan says what "
+                                        "it needs (`trainctl plan SPEC`)");
+    if (strncmp(o->option, "checkpoint-", 11) == 0 && is_native(spec))
+        return refuse_native(o->option, saves_itself);
     if (o->integer && invocation_option_integer(invocation, o->option, o->minimum, &value))
         return EXIT_STATUS_USAGE;
     section = section_of(spec, o->section);
@@ -124,6 +143,8 @@ static enum exit_status devices_set(const struct invocation *invocation, struct 
         return EXIT_STATUS_USAGE;
     if (count == 1 && (!json_get(spec, "resources") || invocation_option(invocation, "devices")))
         return EXIT_STATUS_DONE;
+    if (is_native(spec))
+        return refuse_native("gpus", "a native job trains on one device; --gpu lets it be a GPU");
     section = section_of(spec, "resources");
     if (!section)
         return EXIT_STATUS_USAGE;
@@ -139,6 +160,8 @@ enum exit_status spec_options_apply(const struct invocation *invocation, struct 
         if (status)
             return status;
     }
+    if (invocation_flag(invocation, "preemptible") && is_native(spec))
+        return refuse_native("preemptible", saves_itself);
     if (invocation_flag(invocation, "preemptible"))
         json_set_bool(spec, "preemptible", true);
     return devices_set(invocation, spec);

@@ -127,7 +127,7 @@ static int numbers_add(const struct invocation *invocation, struct json_object *
 
     if (invocation_option_integer(invocation, "count", 1, &count) ||
         invocation_option_integer(invocation, "sample-seed", 0, &seed))
-        return error_set(error, -EINVAL, "--count and --sample-seed are numbers");
+        return -EINVAL;
     if (count == 0)
         return error_set(error, -EINVAL, "--random: --count says how many points to draw");
     json_set_int(sweep, "count", count);
@@ -158,7 +158,9 @@ static int folds_add(const struct invocation *invocation, struct json_object *sp
                          "; leave it out of --sweep");
     }
     json_set(axes, SPLIT_FOLD_KEY, numbers);
-    if (invocation_option_integer(invocation, "folds", 2, &folds) || folds > SPLIT_FOLDS_MAX)
+    if (invocation_option_integer(invocation, "folds", 2, &folds))
+        return -EINVAL;
+    if (folds > SPLIT_FOLDS_MAX)
         return error_set(error, -EINVAL, "--folds is a number from 2 to %d", SPLIT_FOLDS_MAX);
     for (int64_t fold = 0; fold < folds; fold++)
         json_object_array_add(numbers, json_object_new_int64(fold));

@@ -1,6 +1,8 @@
 /* display.c: see display.h. */
 #include "client/view/display.h"
 
+#include "base/text.h"
+
 #include <langinfo.h>
 #include <locale.h>
 #include <math.h>
@@ -111,6 +113,23 @@ void display_cut(char *text, size_t columns, bool unicode)
         position += bytes;
     }
     strcpy(position, columns == 0 ? "" : unicode ? "…" : "~");
+}
+
+void display_print_word(const char *word, FILE *output)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "_-+.,:/=@%";
+    char shown[2048];
+
+    text_escape_controls(word, shown, sizeof shown);
+    if (*shown && strspn(shown, plain) == strlen(shown)) {
+        fputs(shown, output);
+        return;
+    }
+    fputc('\'', output);
+    for (const char *at = shown; *at; at++)
+        fputs(*at == '\'' ? "'\\''" : (char[]){*at, '\0'}, output);
+    fputc('\'', output);
 }
 
 char *display_format_ago(double time, double now, char *output, size_t size)

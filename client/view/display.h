@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 struct display {
     bool terminal;
@@ -37,6 +38,9 @@ size_t display_width(const char *text);
 /* Cuts `text` in place to `columns` and ends it with an ellipsis if anything was cut. The buffer
  * must have three bytes more than the text. */
 void display_cut(char *text, size_t columns, bool unicode);
+
+/* Prints a word as a shell reads it: in quotes if it needs them. */
+void display_print_word(const char *word, FILE *output);
 
 /* "12 s ago", "3 min ago", "2 h ago", "5 d ago"; "now" within a second. `time` and `now` in seconds
  * since the epoch. Returns `output`. */

@@ -48,8 +48,10 @@ static void add_facts(const struct job_environment *environment, struct json_obj
 
     list_devices(environment, NULL, false, text);
     add(variables, "TRAIND_DEVICE", text[0] ? text : DEVICE_HOST);
-    snprintf(text, sizeof text, "%" PRId64, environment->attempt - 1);
-    add(variables, "TRAIND_RESUME", text);
+    if (environment->attempt > 0) {
+        snprintf(text, sizeof text, "%" PRId64, environment->attempt - 1);
+        add(variables, "TRAIND_RESUME", text);
+    }
     add_bytes(variables, "TRAIND_MEMORY", environment->memory);
     add_bytes(variables, "TRAIND_DEVICE_MEMORY", environment->device_memory);
     if (environment->checkpoint_directory)

@@ -16,7 +16,7 @@ struct job_environment_device {
 };
 
 struct job_environment {
-    int64_t attempt; /* from 1 */
+    int64_t attempt; /* from 1; 0: a command at the job's end, which is none */
     int cores;       /* booked */
     uint64_t memory; /* bytes booked of the machine's memory, 0: not known */
     /* bytes booked on each device, 0: not known; and whether the job declared them. A program is

@@ -146,7 +146,7 @@ static struct json_object *launch_environment(const struct attempt_launch *launc
     struct job_environment_device devices[JOB_DEVICES_MAX];
     bool on_cpu = launch->device_count == 0 || launch->devices[0]->driver->kind.is_host;
     struct job_environment environment = {
-        .attempt = launch->attempt,
+        .attempt = launch->notification ? 0 : launch->attempt,
         .cores = (int)json_get_int(resources, "cores", launch->threads),
         .memory = on_cpu ? launch->memory_booked : (uint64_t)json_get_int(resources, "memory", 0),
         .device_memory = on_cpu ? 0 : launch->memory_booked,

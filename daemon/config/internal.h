@@ -6,6 +6,7 @@
 enum value_type {
     VALUE_TEXT,
     VALUE_PATH,
+    VALUE_PLUGIN,
     VALUE_SWITCH,
     VALUE_KIND, /* read.c parses it, because the table does not know which kinds there are */
     VALUE_DEFAULT_DEVICE,

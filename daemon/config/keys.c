@@ -143,7 +143,7 @@ const struct config_key config_keys[] = {
      0,
      "NVIDIA's driver, by which commands leave GPUs without ending (docs/command-jobs.md). Only "
      "traind-suspend loads it. Empty: no command is suspended on a GPU."},
-    {"Nvidia", "Backend", VALUE_TEXT, offsetof(struct config, nvidia_backend), "installed", 0, 0,
+    {"Nvidia", "Backend", VALUE_PLUGIN, offsetof(struct config, nvidia_backend), "installed", 0, 0,
      "The plugin by which native jobs train on GPUs. `installed`: the one beside traind-worker; or "
      "an absolute path. Empty: none."},
     {"Nvidia", "MpsControl", VALUE_TEXT, offsetof(struct config, mps_control),
@@ -155,7 +155,7 @@ const struct config_key config_keys[] = {
     {"Nvidia", "WarmWorkers", VALUE_COUNT, offsetof(struct config, warm_workers), "0", 0, 16,
      "How many workers wait on each GPU with its context open, so that native jobs begin at once. "
      "Each holds some 530 MiB of the GPU's memory, which counts as used by others."},
-    {"Vulkan", "Backend", VALUE_TEXT, offsetof(struct config, vulkan_backend), "installed", 0, 0,
+    {"Vulkan", "Backend", VALUE_PLUGIN, offsetof(struct config, vulkan_backend), "installed", 0, 0,
      "The plugin by which traind finds GPUs through Vulkan, and by which native jobs train there. "
      "`installed`: the one beside traind-worker, if there is one; or an absolute path. Empty: "
      "traind looks for no such GPUs."},
@@ -219,6 +219,8 @@ const char *config_key_unit(enum value_type type)
         return "a number";
     case VALUE_PATH:
         return "an absolute path";
+    case VALUE_PLUGIN:
+        return "installed, or an absolute path";
     case VALUE_SWITCH:
         return "yes or no";
     case VALUE_KIND:
@@ -273,7 +275,7 @@ static int parse_number(const struct config_key *key, const char *text, double *
 
 bool config_key_is_text(const struct config_key *key)
 {
-    return key->type == VALUE_TEXT || key->type == VALUE_PATH;
+    return key->type == VALUE_TEXT || key->type == VALUE_PATH || key->type == VALUE_PLUGIN;
 }
 
 bool config_key_is_of_device(const struct config_key *key)
@@ -292,7 +294,10 @@ static int set_text(const struct config_key *key, const char *text, char **place
 {
     char *copy;
 
-    if (key->type == VALUE_PATH && *text && *text != '/')
+    bool is_path =
+        key->type == VALUE_PATH || (key->type == VALUE_PLUGIN && strcmp(text, "installed") != 0);
+
+    if (is_path && *text && *text != '/')
         return refuse_value(key, text, error);
     if (!(copy = strdup(text)))
         return error_no_memory(error, "the value of %s", key->name);

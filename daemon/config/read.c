@@ -78,6 +78,25 @@ static int refuse(struct reading *reading, const char *what, const char *word, c
     return 0;
 }
 
+static int refuse_section(struct reading *reading, const char *section, const char *key)
+{
+    char escaped[256];
+
+    if (*section && strcmp(section, DEVICE_SECTION) != 0)
+        return refuse(reading, "section", section, config_key_nearest(NULL, section));
+    text_escape_controls(key, escaped, sizeof escaped);
+    reading->result =
+        *section
+            ? error_set(reading->error, -EINVAL,
+                        "%s:%d: the section of a device names it, such as [" DEVICE_SECTION " cpu]",
+                        reading->path, reading->line)
+            : error_set(reading->error, -EINVAL,
+                        "%s:%d: the key \"%s\" is in no section: a line such as [Jobs] has to "
+                        "come before it",
+                        reading->path, reading->line, escaped);
+    return 0;
+}
+
 static int refuse_line(struct reading *reading)
 {
     error_prefix(reading->error, "%s:%d", reading->path, reading->line);
@@ -170,7 +189,7 @@ static int take_value(void *data, const char *section, const char *name, const c
         return reading->result == 0 ? 1 : refuse_line(reading);
     }
     if (!section_known)
-        return refuse(reading, "section", section, config_key_nearest(NULL, section));
+        return refuse_section(reading, section, name);
     return refuse(reading, "key", name, config_key_nearest(section, name));
 }
 

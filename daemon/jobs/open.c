@@ -46,7 +46,6 @@
 #include "daemon/work/job_table.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 
 /* struct jobs and the containers that several files use. */
@@ -119,8 +118,6 @@ int jobs_start(struct daemon *daemon, void (*ready)(struct daemon *daemon), stru
         daemon->failure_exit = DAEMON_EXIT_CONFIGURATION;
         return error->code;
     }
-    /* Shims report their end over their sockets, so the kernel may reap them. */
-    signal(SIGCHLD, SIG_IGN);
     predictions_load(jobs->predictions); /* these two are read before the jobs */
     calibrations_load(jobs->calibrations, daemon->store);
     jobs->suspension_costs = suspension_costs_load(daemon->store);

@@ -79,24 +79,6 @@ struct checkpoint_reader {
     size_t size;
 };
 
-/* "yet" would promise one of a job that has ended. */
-static int report_none(struct store_connection *connection, const struct checkpoint_reader *reader,
-                       struct error *error)
-{
-    enum job_state state = JOB_QUEUED;
-    int r = job_state_read(connection, reader->id, &state, error);
-
-    if (r < 0)
-        return r;
-    if (reader->wanted_step >= 0)
-        return error_set(error, -ENOENT, "job %lld has no checkpoint of that step",
-                         (long long)reader->id);
-    if (!job_state_is_final(state))
-        return error_set(error, -ENOENT, "job %lld has no checkpoint yet", (long long)reader->id);
-    return error_set(error, -ENOENT, "job %lld is %s and has no checkpoint", (long long)reader->id,
-                     job_state_to_string(state));
-}
-
 static int find_checkpoint(struct store_connection *connection, struct checkpoint_reader *reader,
                            struct error *error)
 {
@@ -104,7 +86,7 @@ static int find_checkpoint(struct store_connection *connection, struct checkpoin
     int result = checkpoint_find(connection, reader->id, reader->wanted_step, &row, error);
 
     if (result == 0)
-        return report_none(connection, reader, error);
+        return checkpoint_absence(connection, reader->id, reader->wanted_step, error);
     if (result < 0)
         return result;
     reader->checkpoint = row.id;

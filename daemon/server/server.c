@@ -103,21 +103,24 @@ static int parse_interfaces(struct server *server, struct error *error)
     return 0;
 }
 
+int server_find_admin_group(const char *name, gid_t *group, struct error *error)
+{
+    struct group *found = *name ? getgrnam(name) : NULL;
+
+    *group = found ? found->gr_gid : (gid_t)-1;
+    if (*name && !found)
+        return error_set(error, -ENOENT, "the configuration's AdminGroup %s does not exist", name);
+    return 0;
+}
+
 static int find_admin_group(struct server *server, struct error *error)
 {
-    const char *name = server->daemon->config.admin_group;
-    struct group *group;
+    int result =
+        server_find_admin_group(server->daemon->config.admin_group, &server->admin_group, error);
 
-    server->admin_group = (gid_t)-1;
-    if (!*name)
-        return 0;
-    group = getgrnam(name);
-    if (!group) {
+    if (result < 0)
         server->daemon->failure_exit = DAEMON_EXIT_CONFIGURATION;
-        return error_set(error, -ENOENT, "the configuration's AdminGroup %s does not exist", name);
-    }
-    server->admin_group = group->gr_gid;
-    return 0;
+    return result;
 }
 
 int server_open(struct daemon *daemon, const struct method_table *methods,

@@ -82,6 +82,9 @@ bool call_sees(const struct call *call, uid_t owner);
 
 /* ---- for main -------------------------------------------------------------------------------- */
 
+/* Looks up the group that AdminGroup names; "": (gid_t)-1. -ENOENT with a sentence. */
+int server_find_admin_group(const char *name, gid_t *group, struct error *error);
+
 /* Opens the listening socket for calls of the methods. Uses `descriptor` if it is >= 0 (socket
  * activation). Otherwise binds `path` with `mode` and group `group` ((gid_t)-1: the process's own),
  * and replaces a stale socket. -EADDRINUSE if another daemon answers on it. Calls are accepted

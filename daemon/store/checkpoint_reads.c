@@ -5,7 +5,9 @@
 #include "base/sha256.h"
 #include "daemon/store/columns.h"
 #include "daemon/store/statement.h"
+#include "daemon/types/job_types.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -77,6 +79,35 @@ int checkpoint_find(struct store_connection *connection, int64_t job, int64_t st
     if (statement_int(&found, 6))
         row->path = memory_copy_text(statement_text(&found, 4));
     return 1;
+}
+
+int checkpoint_absence(struct store_connection *connection, int64_t job, int64_t step,
+                       struct error *error)
+{
+    AUTO_STATEMENT struct statement row = statement_open(
+        connection, "SELECT kind = 'command', state FROM job WHERE id = :job", error);
+    bool is_command, has_ended;
+
+    statement_bind_int(&row, ":job", job);
+    if (statement_next(&row) < 0)
+        return row.result;
+    is_command = row.result > 0 && statement_int(&row, 0);
+    has_ended = row.result > 0 && job_state_is_final((enum job_state)statement_choice(
+                                      &row, 1, job_state_from_string, JOB_QUEUED));
+    if (step >= 0)
+        return error_set(error, -ENOENT,
+                         "job %lld has no checkpoint of step %lld; `trainctl checkpoints %lld` "
+                         "lists those that are kept",
+                         (long long)job, (long long)step, (long long)job);
+    if (is_command)
+        return error_set(error, -ENOENT,
+                         "job %lld is a command, and has no checkpoint: its model is in the files "
+                         "that the program itself writes",
+                         (long long)job);
+    return error_set(error, -ENOENT, "job %lld has no checkpoint%s", (long long)job,
+                     has_ended ? ": none was taken or kept (checkpoint.keep, `trainctl rm "
+                                 "--checkpoints`)"
+                               : " yet");
 }
 
 static int check_chunk(const void *bytes, size_t size, const char *expected, struct error *error)

@@ -24,6 +24,10 @@ struct checkpoint_row {
 int checkpoint_find(struct store_connection *connection, int64_t job, int64_t step,
                     struct checkpoint_row *row, struct error *error);
 
+/* Sets the error that tells why checkpoint_find() found none: -ENOENT, or that of the query. */
+int checkpoint_absence(struct store_connection *connection, int64_t job, int64_t step,
+                       struct error *error);
+
 /* Reads content of a checkpoint in the database from `offset` on: at most `limit` bytes, and at
  * most to the end of the chunk. `*size` is how many. Returns 1, or 0 if there is no content at
  * `offset`. Returns -ERROR_DAMAGED if the chunk's digest differs, which is checked only if `offset`

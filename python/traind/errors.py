@@ -143,7 +143,8 @@ def from_reply(name: str, parameters: Mapping[str, Any]) -> CallError:
     if known:
         return known(name, parameters)
     if name == "org.varlink.service.MethodNotFound":
-        told = f"the daemon does not know {parameters.get('method')}: it is older than this package; restart it"
+        told = (f"the daemon does not know {parameters.get('method')}: the name is no method of io.traind, or the daemon is older "
+                "than this package, and a restart helps")
         return CallError(name, {**parameters, "message": told})
     if name == "org.varlink.service.InvalidParameter":
         return CallError(name, {**parameters, "message": f"the daemon refused the parameter \"{parameters.get('parameter')}\""})

@@ -16,6 +16,7 @@ from .torch_model import with_model
 Names = Union[str, Sequence[str], None]  # of metrics; None: all
 
 PAGE_ROWS = 2500
+TOLD_JOBS = 10  # that the error of a wait names
 OUTPUT_TAIL = 2000  # bytes of output that the error of a failed job shows
 
 
@@ -137,7 +138,15 @@ def run(job: Specification, *, check: bool = True, timeout: Optional[float] = No
 def wait(*jobs: SupportsIndex, timeout: Optional[float] = None, socket: Optional[str] = None) -> List[Status]:
     """Waits until all of them have ended, whatever way, and through restarts of the daemon. TimeoutError after `timeout`
     seconds; the jobs go on."""
-    final = {status.id: status for status in follow(*jobs, timeout=timeout, socket=socket) if status.is_final}
+    final: Dict[int, Status] = {}
+    try:
+        for status in follow(*jobs, timeout=timeout, socket=socket):
+            if status.is_final:
+                final[status.id] = status
+    except TimeoutError as error:
+        left = [str(number) for number in map(operator.index, jobs) if number not in final]
+        more = f" and {len(left) - TOLD_JOBS} more" if len(left) > TOLD_JOBS else ""
+        raise TimeoutError(f"after {timeout} s these jobs have not ended, and go on: {', '.join(left[:TOLD_JOBS])}{more}") from error
     return [final[operator.index(job)] for job in jobs]
 
 

@@ -242,7 +242,10 @@ class Daemon:
     def let_users_in(self):
         """Admits users who are not in the group, too."""
         os.chmod(self.socket, 0o666)
-        os.chmod(os.environ.get("TMPDIR", "/tmp"), 0o711)
+        folder = os.environ.get("TMPDIR", "/tmp")
+        mode = os.stat(folder).st_mode & 0o7777
+        if not mode & 0o001:  # of run-checks; /tmp itself stays as it is
+            os.chmod(folder, mode | 0o011)
 
     def kill(self):
         """kill -9, as a power cut for the daemon alone."""

@@ -47,6 +47,7 @@ class Submit {
     async copy(id) {
         try {
             const {spec} = await call("Show", {id});
+            for (const key of ["after", "at", "put_first", "hold"]) delete spec[key]; // meant for that job
             this.spec.value = textExact(spec, 2);
             this.changed();
         } catch (error) {

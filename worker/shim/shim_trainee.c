@@ -211,6 +211,43 @@ told:
     _exit(EXIT_FAILURE);
 }
 
+/* Sets the sentence for a program that is not there. No shell looks at a command's words, so what
+ * only a shell understands is told apart. */
+static int child_explain_missing(const char *program, const struct child_failure *failure,
+                                 struct error *error)
+{
+    size_t name =
+        strspn(program, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_");
+
+    if (*failure->interpreter)
+        return error_set(error, -ENOENT,
+                         "command not found: the first line of %s names the interpreter %s%s",
+                         program, failure->interpreter,
+                         failure->carriage_return
+                             ? " with a carriage return behind it, as lines end on Windows; "
+                               "dos2unix mends that"
+                             : ", which does not exist; a virtual environment that was moved, for "
+                               "example, has to be made again");
+    if (name > 0 && program[name] == '=')
+        return error_set(error, -ENOENT,
+                         "command not found: %s; no shell reads the command, so give the variable "
+                         "by --env, or write env before it",
+                         program);
+    if (strpbrk(program, " \t\n|&;<>*$"))
+        return error_set(error, -ENOENT,
+                         "command not found: %s; if these are several words, give them one by one, "
+                         "as no shell reads the command, or start one: sh -c \"…\"",
+                         program);
+    return error_set(
+        error, -ENOENT,
+        strchr(program, '/')
+            ? "command not found: %s does not exist, or the interpreter that its first "
+              "line names does not"
+            : "command not found: %s; give its path, or a PATH that has it in the "
+              "job's environment",
+        program);
+}
+
 static int child_explain(const struct attempt_config *config, struct child_failure failure,
                          int *exit_status, struct error *error)
 {
@@ -233,30 +270,9 @@ static int child_explain(const struct attempt_config *config, struct child_failu
     }
     if (failure.code == EISDIR)
         return error_set(error, -EISDIR, "%s is a folder; name the program in it", program);
-    if (failure.code == ENOENT && *failure.interpreter) {
-        *exit_status = 127;
-        return error_set(error, -ENOENT,
-                         "command not found: the first line of %s names the interpreter %s%s",
-                         program, failure.interpreter,
-                         failure.carriage_return
-                             ? " with a carriage return behind it, as lines end on Windows; "
-                               "dos2unix mends that"
-                             : ", which does not exist; a virtual environment that was moved, for "
-                               "example, has to be made again");
-    }
-    if (failure.code == ENOENT && !strchr(program, '/')) {
-        *exit_status = 127;
-        return error_set(error, -ENOENT,
-                         "command not found: %s; give its path, or a PATH that has it in the job's "
-                         "environment",
-                         program);
-    }
     if (failure.code == ENOENT) {
         *exit_status = 127;
-        return error_set(error, -ENOENT,
-                         "command not found: %s does not exist, or the interpreter that its first "
-                         "line names does not",
-                         program);
+        return child_explain_missing(program, &failure, error);
     }
     if (failure.code == EACCES)
         return error_set(error, -EACCES,

@@ -33,7 +33,7 @@ const struct worker_command worker_commands[] = {
     {"predict", "MODEL DATA [--output FILE]",
      "what a checkpoint or an exported model predicts for new data; DATA - reads rows from standard "
      "input as they come",
-     "output format top-k probabilities lengths spec device device-config plugin threads "
+     "json output format top-k probabilities lengths spec device device-config plugin threads "
      "emulate-precision",
      true, WORKER_WANTS_DATA, NULL, worker_predict},
     {"inspect", "FILE|FOLDER",
@@ -94,7 +94,8 @@ static const struct option_row option_rows[] = {
     {"static", OPTION_FLAG, offsetof(struct worker_options, is_static), NULL,
      "convolutions become integers, too, whose ranges samples of the training part tell"},
     {"format", OPTION_TEXT, offsetof(struct worker_options, format), "NAME",
-     "of the predictions: csv, jsonl or npy; default: what the output's name ends in, else csv"},
+     "of the predictions: csv, jsonl or npy; default: what the output's name ends in, else csv, and "
+     "jsonl with --json"},
     {"probabilities", OPTION_FLAG, offsetof(struct worker_options, probabilities), NULL,
      "write the probability of each class"},
     {"labels", OPTION_TEXT, offsetof(struct worker_options, labels), "FILE",

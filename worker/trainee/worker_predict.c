@@ -8,6 +8,7 @@
 #include "engine/data/image_reader.h"
 #include "engine/data/row_reader.h"
 #include "engine/train/evaluation.h"
+#include "proto/json.h"
 #include "worker/trainee/prediction_writer.h"
 #include "worker/trainee/worker_model.h"
 
@@ -84,7 +85,8 @@ static int prediction_format(const struct worker_options *options, enum predicti
                              struct error *error)
 {
     const char *dot = options->output ? strrchr(options->output, '.') : NULL;
-    const char *name = options->format ? options->format : dot ? dot + 1 : "csv";
+    const char *usual = options->json ? "jsonl" : "csv";
+    const char *name = options->format ? options->format : dot ? dot + 1 : usual;
     int found = prediction_format_from_string(name);
 
     if (found < 0 && options->format)
@@ -533,6 +535,23 @@ static int predict(struct predictor *predictor, struct error *error)
     return prediction_writer_finish(TAKE_POINTER(predictor->writer), error);
 }
 
+/* Says what lies in the file of predictions; on standard output they speak for themselves. */
+static void show_result(const struct worker_options *options, int64_t rows)
+{
+    JSON_AUTO struct json_object *json = NULL;
+
+    if (!options->output || strcmp(options->output, "-") == 0)
+        return;
+    if (!options->json) {
+        printf("%s: %lld rows\n", options->output, (long long)rows);
+        return;
+    }
+    json = json_object_new_object();
+    json_set_string(json, "output", options->output);
+    json_set_int(json, "rows", rows);
+    json_print(json, stdout);
+}
+
 int worker_predict(const struct worker_options *options)
 {
     struct predictor predictor = {.options = options, .pipe = is_standard_input(options->data)};
@@ -546,7 +565,7 @@ int worker_predict(const struct worker_options *options)
     worker_setup_release(&predictor.setup);
     if (r < 0)
         fprintf(stderr, "traind-worker: %s\n", error.text);
-    else if (options->output && strcmp(options->output, "-") != 0)
-        printf("%s: %lld rows\n", options->output, (long long)predictor.rows);
+    else
+        show_result(options, predictor.rows);
     return r < 0 || predictor.bad_rows ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -3,6 +3,7 @@
  * On SIGTERM and SIGINT it writes a checkpoint at the next step boundary and exits with 75. On
  * SIGUSR1 it writes one and goes on. Every failure leaves an `error` record and exit status 1. */
 #include "base/cleanup.h"
+#include "base/memory.h"
 #include "engine/data/description.h"
 #include "engine/train/agreement.h"
 #include "engine/train/weight_layouts.h"
@@ -127,6 +128,24 @@ static int open_checkpoint(struct train_run *run, struct error *error)
     return r;
 }
 
+/* Warns where the job that is continued has made all steps of this one already. */
+static int warn_of_nothing_left(struct train_run *run, const struct checkpoint_texts *stored,
+                                const struct checkpoint_texts *texts, struct error *error)
+{
+    int64_t made = run->resumed.state.step, steps = training_total_steps(run->training);
+    AUTO_FREE char *text = NULL;
+
+    if (!run->setup.spec.continues || made < steps ||
+        !texts_differ(stored->specification, texts->specification))
+        return 0;
+    text = memory_format("nothing is trained: the job that this one continues has made %lld steps, "
+                         "and %s asks for %lld in all; more of them train it further",
+                         (long long)made,
+                         run->setup.spec.training.steps ? "train.max_steps" : "train.epochs",
+                         (long long)steps);
+    return worker_events_warning(&run->events, text, error);
+}
+
 static int resume(struct train_run *run, const struct checkpoint_texts *texts, struct error *error)
 {
     const struct checkpoint_texts *stored = &run->resumed.texts;
@@ -143,7 +162,8 @@ static int resume(struct train_run *run, const struct checkpoint_texts *texts, s
                                   "the specification has changed since the checkpoint was written; "
                                   "the run goes on with the new one",
                                   error);
-    if (r < 0 || (r = training_resume(run->training, &run->resumed, error)) < 0)
+    if (r < 0 || (r = training_resume(run->training, &run->resumed, error)) < 0 ||
+        (r = warn_of_nothing_left(run, stored, texts, error)) < 0)
         return r;
     run->setup.stage = WORKER_STAGE_AGREEMENT;
     return agreement_check(run->training, &run->resumed, &run->agrees, error);

@@ -281,6 +281,10 @@ static int start(struct daemon *daemon, void (*ready)(struct daemon *daemon), st
 
     (void)error;
     if (!path || !plugin_is_installed(path)) {
+        if (path && path[0])
+            log_warning("no device by Vulkan: the plugin that [Vulkan] Backend names is not there: "
+                        "%s",
+                        path);
         ready(daemon);
         return 0;
     }

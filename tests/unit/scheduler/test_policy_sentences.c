@@ -143,6 +143,18 @@ static void devices_that_drain_are_named(void **state)
     free(machine);
 }
 
+static void the_limit_of_a_user_is_named(void **state)
+{
+    struct machine *machine = machine_new(3, 2);
+
+    (void)state;
+    machine->users[0].device_max = 1;
+    for (int i = 0; i < 2; i++)
+        machine->jobs[i].user = 0;
+    check_sentence(machine, 1, "waits: its user has 1 device, as many as allowed (DevicesPerUser)");
+    free(machine);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -151,6 +163,7 @@ int main(void)
         cmocka_unit_test(what_may_be_the_fastest_is_tried),
         cmocka_unit_test(a_device_and_who_gets_it),
         cmocka_unit_test(devices_that_drain_are_named),
+        cmocka_unit_test(the_limit_of_a_user_is_named),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
