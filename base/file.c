@@ -87,6 +87,11 @@ int file_write_all(int descriptor, const void *content, size_t size)
     return 0;
 }
 
+bool file_opens_later(int result)
+{
+    return result == -EMFILE || result == -ENFILE || result == -ENOMEM;
+}
+
 int file_sync_folder(int directory, const char *path)
 {
     char folder[PATH_MAX];

@@ -43,6 +43,10 @@ ssize_t file_read_at(int descriptor, void *buffer, size_t size, int64_t offset);
 /* write(2) until everything is written; repeats after EINTR. 0 or a negative errno. */
 int file_write_all(int descriptor, const void *content, size_t size);
 
+/* Whether a file could not be opened for lack of descriptors or memory, which says nothing about
+ * the file: a later try may succeed. */
+bool file_opens_later(int result);
+
 /* Syncs the folder of `path`, which is relative to `directory`. 0 or a negative errno. */
 int file_sync_folder(int directory, const char *path);
 

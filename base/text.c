@@ -74,24 +74,34 @@ size_t text_escape_character(const char *text, char output[5])
     return skipped + 1;
 }
 
-char *text_escape_controls(const char *text, char *output, size_t size)
+size_t text_fit(const char *text, size_t width, char *output, size_t size)
 {
-    size_t used = 0;
+    size_t used = 0, characters = 0;
 
-    while (*text && used + 5 <= size) {
+    while (*text && characters < width && used + 5 <= size) {
         size_t length = text_printable_length(text);
 
         if (length) {
             memcpy(output + used, text, length);
             used += length;
             text += length;
+            characters++;
             continue;
         }
+        if (width - characters < 4)
+            break;
         text += text_escape_character(text, output + used);
         used += 4;
+        characters += 4;
     }
     if (size)
         output[used] = '\0';
+    return characters;
+}
+
+char *text_escape_controls(const char *text, char *output, size_t size)
+{
+    text_fit(text, SIZE_MAX, output, size);
     return output;
 }
 

@@ -27,6 +27,10 @@ size_t text_escape_character(const char *text, char output[5]);
  * terminated; it is cut between characters if it does not fit. Returns `output`. */
 char *text_escape_controls(const char *text, char *output, size_t size);
 
+/* The same, cut after at most `width` characters; an escape counts as four. Returns how many there
+ * are. */
+size_t text_fit(const char *text, size_t width, char *output, size_t size);
+
 /* The entry of `names` (`count` strings) with the smallest Damerau-Levenshtein distance to `word`,
  * or NULL if the distance exceeds a third of the length of `word` (at least 2). A prefix of at
  * least two letters counts as distance 1, in either direction. */

@@ -20,10 +20,12 @@
 #include "daemon/service_manager.h"
 #include "daemon/store/store.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 static void note(struct daemon *daemon, const char *sentence)
@@ -31,6 +33,27 @@ static void note(struct daemon *daemon, const char *sentence)
     if (daemon->note_count < (int)(sizeof daemon->notes / sizeof *daemon->notes))
         daemon->notes[daemon->note_count++] = sentence;
     log_info("%s", sentence);
+}
+
+/* ---- descriptors ----------------------------------------------------------------------------- */
+
+/* A running job costs four descriptors here and one in the fork server, and a suspended one keeps
+ * them. The usual limit, 1024, would leave room for 200 jobs, and then for no call any more. */
+static void raise_descriptor_limit(struct daemon *daemon)
+{
+    enum { WANTED = 65536 };
+    struct rlimit limit;
+    rlim_t before;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= WANTED)
+        return;
+    before = limit.rlim_cur;
+    limit.rlim_cur = limit.rlim_max < WANTED ? limit.rlim_max : WANTED;
+    if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
+        log_warning("the limit of open files stays %llu: %s", (unsigned long long)before,
+                    strerror(errno));
+    else
+        daemon->job_descriptors = (int64_t)before;
 }
 
 /* ---- signals --------------------------------------------------------------------------------- */
@@ -187,6 +210,7 @@ int daemon_run(struct daemon *daemon, const struct server_options *options, stru
     daemon->loop = &loop;
     take_parts(daemon, &parts);
     daemon->started = clock_now();
+    raise_descriptor_limit(daemon);
     result = start_signals(daemon, signals, &signals_opened, error);
     if (result == 0)
         result = open_parts(daemon, options, error);

@@ -39,6 +39,8 @@ static void guess_add(struct invocation *invocation, struct json_object *ids,
 {
     JSON_AUTO struct json_object *first = NULL;
 
+    if (!device_guess_rests_on(changes))
+        return;
     for (size_t i = 0; i < json_object_array_length(ids); i++) {
         CLEANUP(varlink_reply_release) struct varlink_reply reply = {0};
         JSON_AUTO struct json_object *seen = NULL;

@@ -28,21 +28,19 @@ struct launcher {
 /* clang-format off */
 static const struct launcher launchers[] = {
     {"env", ENVIRONMENT, NULL, "-u --unset -C --chdir", 0},
-    {"nohup setsid time unbuffer chronic exec command catchsegv", WRAPPER, NULL, "-f -o", 0},
+    {"nohup setsid unbuffer chronic exec command catchsegv", WRAPPER, NULL, "", 0},
+    {"time", WRAPPER, NULL, "-f -o --format --output", 0},
     {"nice", WRAPPER, NULL, "-n --adjustment", 0},
     {"ionice", WRAPPER, NULL, "-c -n --class --classdata", 0},
     {"stdbuf", WRAPPER, NULL, "-i -o -e --input --output --error", 0},
     {"timeout", WRAPPER, NULL, "-k -s --kill-after --signal", 1},
     {"taskset chrt", WRAPPER, NULL, "", 1},
-    {"xargs", WRAPPER, NULL, "-n -P -I -L -s -d -E -a --max-args --max-procs --max-lines --delimiter --arg-file", 0},
-    {"parallel", WRAPPER, NULL, "-j -n -N -S -I -C -a --jobs --max-args --delay --joblog --results --timeout", 0},
-    {"watch", WRAPPER, NULL, "-n --interval", 0},
     {"flock", WRAPPER, NULL, "-w -E --timeout --wait", 1},
     {"xargs parallel", WRAPPER, NULL,
-     "-a -d -j -n -s -E -I -L -N -P --arg-file --delay --delimiter --jobs --joblog --max-args --max-procs --results"
-     " --retries --timeout --tmpdir", 0},
+     "-a -d -j -n -s -C -E -I -L -N -P -S --arg-file --delay --delimiter --jobs --joblog --max-args --max-lines"
+     " --max-procs --results --retries --timeout --tmpdir", 0},
     {"watch unshare nsenter setpriv prlimit choom setarch linux64 linux32 x86_64 firejail dumb-init tini rlwrap cpulimit",
-     WRAPPER, NULL, "-n -l -t -p --interval --pid --adjust --reuid --regid", 0},
+     WRAPPER, NULL, "", 0}, /* values are numbers, and the letters stand for something else in each */
     {"gdb lldb", WRAPPER, NULL, "-ex -iex -x -o -s --command --one-line --source", 0},
     {"perf", WRAPPER, "record", "-e -o -F -c --event --output --freq --count --call-graph", 0},
     {"perf", WRAPPER, "stat", "-e -o -r -I -x --event --output --repeat", 0},

@@ -65,15 +65,20 @@ void device_guess_add(struct json_object *spec)
     guess_write(spec, spec);
 }
 
-void device_guess_edit(struct json_object *spec, struct json_object *changes)
+bool device_guess_rests_on(struct json_object *changes)
 {
     static const char *const seen[] = {"command", "directory", "environment", "shell_environment",
                                        "device"};
-    bool again = false;
+    bool one = false;
 
     for (size_t i = 0; i < sizeof seen / sizeof *seen; i++)
-        again = again || json_object_object_get_ex(changes, seen[i], NULL);
-    if (!again || !spec || json_get(json_get(changes, "device"), "guess"))
+        one = one || json_object_object_get_ex(changes, seen[i], NULL);
+    return one && !json_get(json_get(changes, "device"), "guess");
+}
+
+void device_guess_edit(struct json_object *spec, struct json_object *changes)
+{
+    if (!spec)
         return;
     job_spec_drop_defaults(spec);
     job_spec_merge(spec, changes);

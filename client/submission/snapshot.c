@@ -127,6 +127,8 @@ static int diff_write(struct snapshot *snapshot, struct error *error)
         return error_no_memory(error, "a path");
     file = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC | O_NOFOLLOW);
     result = file < 0 ? -errno : file_write_all(file, diff, size);
+    if (result == 0 && fsync(file) < 0)
+        result = -errno;
     return result < 0 ? error_set_errno(error, result, "cannot write %s", path) : 0;
 }
 

@@ -33,7 +33,8 @@ struct attempt_launch {
     const struct device_driver *const *drivers; /* of all kinds */
     const struct config *config;                /* for the drivers */
     uint64_t memory_booked;                     /* bytes on each device, 0: not known */
-    int64_t tasks_max; /* how many processes and threads it may have at once, 0: no limit */
+    int64_t tasks_max;       /* how many processes and threads it may have at once, 0: no limit */
+    int64_t descriptors_max; /* how many each of its processes may have open, 0: as the daemon */
     int64_t oom_score_adjust;
     int threads;
     const cpu_set_t *cores;         /* the cores that it may use, NULL: all */

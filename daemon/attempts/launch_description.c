@@ -227,6 +227,7 @@ struct json_object *launch_describe(const struct attempt_launch *launch,
                         : NULL);
     json_set_int(attempt, "memory_limit", launch_memory_limit(launch));
     json_set_int(attempt, "tasks_max", launch->tasks_max);
+    json_set_int(attempt, "descriptors_max", launch->descriptors_max);
     json_set_int(attempt, "oom_score_adjust", launch->oom_score_adjust);
     json_set_bool(attempt, "command", launch->kind == JOB_COMMAND);
     if (launch->sharing_folder) /* for the next daemon */

@@ -3,6 +3,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "daemon/attempts/attempt.h"
 #include "daemon/attempts/own_cores.h"
@@ -10,6 +11,7 @@
 #include "daemon/attempts/suspension.h"
 #include "daemon/work/job_table.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,10 +47,12 @@ static void seek_work(uv_work_t *work)
     attempt->link.trace = attempt_examine(&place, &attempt->exit);
     if (attempt->link.trace == ATTEMPT_ALIVE) {
         attempt->link.socket = attempt_connect(&place, &attempt->link.error);
-    } else if (attempt_kill_processes(&place)) { /* a shim that was killed has left processes */
+    } else if (attempt->link.trace != ATTEMPT_UNKNOWN &&
+               attempt_kill_processes(&place)) { /* a shim that was killed has left processes */
         json_object_put(attempt->exit);
         attempt->exit = NULL;
         attempt->link.trace = ATTEMPT_ALIVE;
+        error_set(&attempt->link.error, -EBUSY, "it has left processes, which are being killed");
     }
 }
 
@@ -63,7 +67,8 @@ static void seek_again(struct attempt *attempt)
 {
     double now = clock_now();
 
-    if (attempt->link.sought_since == 0)
+    if (attempt->link.sought_since == 0 || attempt->link.trace == ATTEMPT_UNKNOWN ||
+        file_opens_later(attempt->link.error.code)) /* that is not the shim's fault */
         attempt->link.sought_since = now;
     if (now - attempt->link.sought_since > SEEK_PATIENCE_SECONDS && !attempt->forced) {
         log_warning("job %lld, attempt %lld: its shim cannot be reached, so it is killed: %s",
@@ -95,7 +100,7 @@ static void on_sought(uv_work_t *work, int status)
         attempt->link.sought_since = 0;
         attempt->link.seek_pause = 0;
         attempt_link_connect(attempt, descriptor);
-    } else if (attempt->link.trace == ATTEMPT_ALIVE) {
+    } else if (attempt->link.trace == ATTEMPT_ALIVE || attempt->link.trace == ATTEMPT_UNKNOWN) {
         seek_again(attempt);
     } else {
         attempt->never_started = attempt->link.trace == ATTEMPT_NEVER_STARTED;

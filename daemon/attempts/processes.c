@@ -2,6 +2,7 @@
 #include "daemon/attempts/processes.h"
 
 #include "base/cleanup.h"
+#include "base/file.h"
 #include "base/memory.h"
 #include "daemon/folder/attempt_folder.h"
 #include "daemon/folder/job_cgroup.h"
@@ -34,38 +35,52 @@ static void path_beside(const struct attempt_place *place, const char *suffix, c
     attempt_path_beside(path, place->state_directory, place->job, place->attempt, suffix);
 }
 
-bool attempt_is_alive(const struct attempt_place *place)
+/* 1: the attempt's lock is held; 0: it is not; negative errno: a later try may tell. */
+static int look_at_lock(const struct attempt_place *place)
 {
     AUTO_CLOSE int file = -1;
     char path[PATH_MAX];
 
     path_beside(place, ATTEMPT_CONFIG_SUFFIX, path);
     file = open(path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
-    return file >= 0 && flock(file, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+    if (file < 0)
+        return file_opens_later(-errno) ? -errno : 0;
+    return flock(file, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
 }
 
-/* Whether the attempt's log exists. The shim makes it before anything of the job runs. */
-static bool log_is_there(const struct attempt_place *place)
+bool attempt_is_alive(const struct attempt_place *place)
+{
+    return look_at_lock(place) != 0;
+}
+
+/* Whether the attempt's log exists, 1 or 0. The shim makes it before anything of the job runs.
+ * Negative errno: a later try may tell. */
+static int look_for_log(const struct attempt_place *place)
 {
     AUTO_CLOSE int folder =
         attempt_folder_open(place->state_directory, place->job, place->attempt, NULL);
     struct stat status;
 
-    return folder == -ENOENT
-               ? false
-               : fstatat(folder, "log", &status, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;
+    if (folder == -ENOENT || file_opens_later(folder))
+        return folder == -ENOENT ? 0 : folder;
+    return fstatat(folder, "log", &status, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;
 }
 
 enum attempt_trace attempt_examine(const struct attempt_place *place, struct json_object **record)
 {
     /* Look at the lock first and at the record second. A shim writes its record before it ends and
      * so lets go of the lock. */
-    if (attempt_is_alive(place))
-        return ATTEMPT_ALIVE;
-    if (attempt_read_beside(place->state_directory, place->job, place->attempt,
-                            ATTEMPT_RECORD_SUFFIX, record) == 0)
+    int result = look_at_lock(place);
+
+    if (result != 0)
+        return result > 0 ? ATTEMPT_ALIVE : ATTEMPT_UNKNOWN;
+    result = attempt_read_beside(place->state_directory, place->job, place->attempt,
+                                 ATTEMPT_RECORD_SUFFIX, record);
+    if (result == 0)
         return ATTEMPT_RECORDED;
-    return log_is_there(place) ? ATTEMPT_VANISHED : ATTEMPT_NEVER_STARTED;
+    if (!file_opens_later(result))
+        result = look_for_log(place);
+    return result < 0 ? ATTEMPT_UNKNOWN : result > 0 ? ATTEMPT_VANISHED : ATTEMPT_NEVER_STARTED;
 }
 
 int attempt_connect(const struct attempt_place *place, struct error *error)
@@ -99,12 +114,13 @@ int attempt_shim_open(pid_t shim, int socket)
 
 /* Kills with SIGKILL each process for which `is_wanted` returns true, and returns how many. The
  * process's descriptor is opened first, so that the process that was checked is the one that is
- * killed. */
+ * killed. One that cannot be looked at for want of descriptors counts, too: the caller tries
+ * again. */
 static int kill_all_that(bool (*is_wanted)(int proc, const char *name, void *data), void *data)
 {
     DIR *proc = opendir("/proc");
     struct dirent *entry;
-    int found = 0;
+    int found = !proc && file_opens_later(-errno);
 
     while (proc && (entry = readdir(proc))) {
         AUTO_CLOSE int process = -1;
@@ -112,6 +128,7 @@ static int kill_all_that(bool (*is_wanted)(int proc, const char *name, void *dat
         if (!isdigit((unsigned char)entry->d_name[0]))
             continue;
         process = pidfd_open((pid_t)atol(entry->d_name), 0);
+        found += process < 0 && file_opens_later(-errno);
         if (process < 0 || !is_wanted(dirfd(proc), entry->d_name, data))
             continue;
         found++;

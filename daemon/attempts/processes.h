@@ -18,13 +18,15 @@ struct attempt_place {
 
 /* What has become of an attempt whose connection is lost, or that an earlier daemon started. */
 enum attempt_trace {
-    ATTEMPT_ALIVE,        /* its shim lives, or processes that the shim left are being killed */
-    ATTEMPT_RECORDED,     /* the shim has gone and left an exit record */
-    ATTEMPT_VANISHED,     /* the shim has gone without one */
-    ATTEMPT_NEVER_STARTED /* no trainee was ever started: no log */
+    ATTEMPT_ALIVE,         /* its shim lives, or processes that the shim left are being killed */
+    ATTEMPT_RECORDED,      /* the shim has gone and left an exit record */
+    ATTEMPT_VANISHED,      /* the shim has gone without one */
+    ATTEMPT_NEVER_STARTED, /* no trainee was ever started: no log */
+    ATTEMPT_UNKNOWN        /* for want of descriptors or memory: a later try may tell */
 };
 
-/* Whether the attempt's shim lives, or processes that it left are being killed. */
+/* Whether the attempt's shim lives, or processes that it left are being killed. Also true where
+ * only a later try may tell (file_opens_later()). */
 bool attempt_is_alive(const struct attempt_place *place);
 
 /* Finds out what has become of the attempt. With ATTEMPT_RECORDED, `record` receives the exit
@@ -37,7 +39,8 @@ enum attempt_trace attempt_examine(const struct attempt_place *place, struct jso
  * again. */
 int attempt_connect(const struct attempt_place *place, struct error *error);
 
-/* Sends SIGKILL to every process of the attempt except its shim, and returns whether there was one.
+/* Sends SIGKILL to every process of the attempt except its shim, and returns whether there was one,
+ * or may be one that only a later try finds (file_opens_later()).
  * The attempt's control group holds all its processes. Without a control group, these are the
  * user's processes with the attempt's folder in their environment. */
 bool attempt_kill_processes(const struct attempt_place *place);

@@ -440,6 +440,7 @@ static struct sharing_service *service_start(const struct sharing_order *order)
                                             .kind = JOB_COMMAND,
                                             .threads = 1,
                                             .tasks_max = order->tasks_max,
+                                            .descriptors_max = order->daemon->job_descriptors,
                                             .oom_score_adjust = order->oom_score_adjust,
                                             .warm = -1}};
     service_folder(service, folder);

@@ -2,6 +2,7 @@
  * ended, the thread pool reads and parses a batch. The store's writer stores the batch, and then
  * the loop acts on it. One batch is under way at a time. Progress alone is not stored, so it costs
  * no commit. */
+#include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "daemon/attempts/attempt.h"
@@ -16,7 +17,7 @@
 #include <string.h>
 
 enum {
-    STORE_RETRY_MILLISECONDS = 1000,
+    RETRY_MILLISECONDS = 1000,
     WATCH_DELAY_MILLISECONDS = 80 /* the shim makes the spool 50 ms after the start */
 };
 
@@ -167,22 +168,23 @@ static void on_spool_handle_closed(uv_handle_t *handle)
     attempt_release(attempt);
 }
 
-static void store_again_later(struct attempt *attempt, const struct error *error)
+static void try_again_later(struct attempt *attempt, uv_timer_cb try, const char *what,
+                            const struct error *error)
 {
-    static struct log_throttle throttle; /* one for all jobs: they share the disk */
+    static struct log_throttle throttle; /* one for all jobs: they share the machine */
     char note[LOG_NOTE_MAX];
     struct spool_ingest *spool = &attempt->spool;
 
     if (log_throttle_pass(&throttle, error->code, note))
-        log_error("job %lld: its records cannot be stored and wait in the spool: %s%s",
-                  (long long)attempt->job_id, error->text, note);
+        log_error("job %lld: its records cannot be %s and wait in the spool: %s%s",
+                  (long long)attempt->job_id, what, error->text, note);
     if (!spool->retry_open) {
         uv_timer_init(attempt->daemon->loop, &spool->retry);
         spool->retry.data = attempt;
         spool->retry_open = true;
         attempt->open_handles++;
     }
-    uv_timer_start(&spool->retry, on_store_retry, STORE_RETRY_MILLISECONDS, 0);
+    uv_timer_start(&spool->retry, try, RETRY_MILLISECONDS, 0);
 }
 
 /* Notes the slice's obsolete files; they are removed before the next batch is read. */
@@ -245,7 +247,7 @@ static void on_stored(void *data, int result, const struct error *error)
         attempt_release(attempt);
     } else if (result < 0) {
         slice_undo(spool, &request->store);
-        store_again_later(attempt, error);
+        try_again_later(attempt, on_store_retry, "stored", error);
     } else {
         slice_stored(attempt, &request->store);
     }
@@ -283,6 +285,14 @@ static void batch_store(struct attempt *attempt)
                      on_stored, request);
 }
 
+static void on_read_retry(uv_timer_t *timer)
+{
+    struct attempt *attempt = timer->data;
+
+    attempt->spool.busy = false;
+    spool_read_next(attempt);
+}
+
 static void on_read(uv_work_t *work, int status)
 {
     struct attempt *attempt = work->data;
@@ -292,6 +302,10 @@ static void on_read(uv_work_t *work, int status)
     if (attempt->detached) {
         spool->busy = false;
         attempt_release(attempt);
+        return;
+    }
+    if (file_opens_later(spool->error.code)) {
+        try_again_later(attempt, on_read_retry, "read", &spool->error);
         return;
     }
     if (spool->error.code < 0 && spool->complaints++ < SPOOL_COMPLAINTS_MAX)

@@ -18,7 +18,7 @@ struct spool_ingest {
     struct spool_batch batch;       /* being stored */
     struct error error;             /* of the latest reading */
     uv_fs_event_t watch;
-    uv_timer_t retry; /* after a failure to store */
+    uv_timer_t retry; /* after a failure to store, or to read */
     uv_work_t work;
     int folder, file;     /* -1 until the first reading */
     uv_timer_t beginning; /* runs until the spool exists and can be watched */

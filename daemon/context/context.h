@@ -51,7 +51,9 @@ struct daemon {
         *sharing_services;            /* attempts/sharing_services.c; NULL: not needed yet */
     struct warm_pool *warm_pool;      /* attempts/warm_pool.c; NULL: not configured */
     struct device_backends *backends; /* jobs/device_backends.c; NULL: not needed yet */
-    const char *notes[8]; /* sentences for Ping: what traind cannot do on this machine */
+    int64_t job_descriptors; /* how many descriptors a process of a job may have open at first, as
+                              * traind's own did when it started; 0: as traind's may now */
+    const char *notes[8];    /* sentences for Ping: what traind cannot do on this machine */
     int note_count;
     struct error failure;          /* why the start failed; code 0: it did not */
     enum daemon_exit failure_exit; /* the exit status for that; 0: DAEMON_EXIT_FAILURE */

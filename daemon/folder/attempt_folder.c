@@ -66,25 +66,33 @@ static void group_folder_make(const char *path)
                                      * succeeds */
 }
 
+static int folder_make(const char *path)
+{
+    return mkdir(path, 0700) < 0 ? -errno : 0;
+}
+
 int attempt_folder_make(const char *state_directory, int64_t job, int64_t attempt,
                         char path[PATH_MAX], struct error *error)
 {
-    int made;
+    int result;
 
     attempt_folder_path(path, state_directory, job, attempt);
-    made = mkdir(path, 0700);
-    if (made < 0 && errno == ENOENT) {
+    result = folder_make(path);
+    if (result == -ENOENT) {
         char *slash = strrchr(path, '/');
 
         *slash = '\0';
         group_folder_make(path);
         *slash = '/';
-        made = mkdir(path, 0700);
+        result = folder_make(path);
     }
     /* an earlier daemon left it, which was killed before its shim started: see jobs/recovery.c */
-    if (made < 0 && errno == EEXIST && attempt_folder_remove(state_directory, job, attempt) == 0)
-        made = mkdir(path, 0700);
-    return made < 0 ? error_set_errno(error, -errno, "cannot make the folder %s", path) : 0;
+    if (result == -EEXIST) {
+        result = attempt_folder_remove(state_directory, job, attempt);
+        if (result == 0)
+            result = folder_make(path);
+    }
+    return result < 0 ? error_set_errno(error, result, "cannot make the folder %s", path) : 0;
 }
 
 /* Makes STATE/jobs/<job / 1000>/<job>.<name>, owned by the user, if it does not exist. */

@@ -129,6 +129,8 @@ static int copy_inner(struct folder_copy *copy, int from_folder, int to_folder, 
     if (result < 0)
         return result;
     result = adopt_status(to, &status);
+    if (result == 0 && fsync(to) < 0)
+        result = -errno;
     return result < 0 ? fail(copy, result, name, error) : 0;
 }
 

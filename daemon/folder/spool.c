@@ -339,7 +339,7 @@ int spool_read(int descriptor, const struct spool_position *position, bool ended
             char *larger = realloc(buffer, capacity * 4);
 
             if (!larger)
-                break;
+                return error_no_memory(error, "a line of the spool");
             buffer = larger;
             capacity *= 4;
         }

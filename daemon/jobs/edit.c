@@ -22,12 +22,12 @@
 #include "daemon/jobs/parts.h"
 #include "daemon/jobs/planning_turns.h"
 #include "daemon/jobs/predict.h"
+#include "daemon/jobs/searches.h"
 #include "daemon/jobs/start_times.h"
 #include "daemon/jobs/sweeps.h"
 #include "daemon/jobs/workload.h"
 #include "daemon/store/job_edit_rows.h"
 #include "daemon/store/job_rows.h"
-#include "daemon/store/store.h"
 #include "daemon/work/job_table.h"
 
 #include <errno.h>
@@ -79,6 +79,10 @@ static void thaw(struct jobs *jobs, struct job *job, const struct job_edit *edit
                   planning_turns_find(jobs, job->id);
 
     job->frozen = false;
+    if (job->state == JOB_PAUSED) {
+        search_job_rests(jobs, job);
+        return;
+    }
     if (pauses || job->queue || job->state != JOB_QUEUED)
         return;
     job_queue_after(jobs, job, 0);
@@ -382,8 +386,8 @@ static void put_in_effect(struct jobs *jobs, struct job *job, const struct job_e
     }
 }
 
-/* Ends the request; result 0: the changes are stored. */
-static void finish(struct job_editing *editing, int result, const struct error *error)
+/* Lets the jobs start again; result 0: with the changes, which are stored. */
+static void thaw_all(struct job_editing *editing, int result)
 {
     struct jobs *jobs = editing->daemon->jobs;
 
@@ -403,6 +407,11 @@ static void finish(struct job_editing *editing, int result, const struct error *
         jobs_plan(jobs);
         jobs_dispatch(jobs);
     }
+}
+
+static void finish(struct job_editing *editing, int result, const struct error *error)
+{
+    thaw_all(editing, result);
     editing->done(editing, result, error);
 }
 
@@ -411,7 +420,7 @@ static void finish(struct job_editing *editing, int result, const struct error *
 static int store_work_edits(struct store_connection *connection, void *data, struct error *error)
 {
     struct job_editing *editing = data;
-    int result = 0;
+    int result = editing->also ? editing->also(connection, editing->data, error) : 0;
 
     for (size_t i = 0; i < editing->count && result == 0; i++) {
         struct edited_job *edited = &editing->jobs[i];
@@ -450,15 +459,30 @@ static void on_prepared(void *data, int result, const struct error *error)
     store_write(editing->daemon->store, store_work_edits, on_stored, editing);
 }
 
-void jobs_edit(struct daemon *daemon, struct job_editing *editing)
+int jobs_edit_reserve(struct daemon *daemon, struct job_editing *editing, struct error *error)
 {
-    struct error error = {0};
     int result;
 
     editing->daemon = daemon;
-    result = freeze(daemon->jobs, editing, &error);
+    result = freeze(daemon->jobs, editing, error);
     if (result < 0)
-        finish(editing, result, &error);
+        thaw_all(editing, result);
+    editing->reserved = result == 0;
+    return result;
+}
+
+void jobs_edit_give_up(struct job_editing *editing, int result, const struct error *error)
+{
+    finish(editing, result, error);
+}
+
+void jobs_edit(struct daemon *daemon, struct job_editing *editing)
+{
+    struct error error = {0};
+    int result = editing->reserved ? 0 : jobs_edit_reserve(daemon, editing, &error);
+
+    if (result < 0)
+        editing->done(editing, result, &error);
     else
         store_read(daemon->store, prepare_work, on_prepared, editing);
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "daemon/context/context.h"
+#include "daemon/store/store.h"
 #include "daemon/types/job_types.h"
 #include "daemon/work/job_edit.h"
 #include "proto/json.h"
@@ -26,6 +27,7 @@ struct job_editing {
     int64_t priority_max;        /* that the caller may give */
     uid_t uid;                   /* who edits */
     bool by_search;              /* job_edit_target.by_search */
+    store_work also;             /* stored in the same transaction, with `data`; NULL: nothing */
     /* Runs once the change is durable and in effect, or refused. -EINVAL with `fault`: the
      * specification would be invalid. -EBUSY with `refused` and its state: that job may not change
      * so, or has ended. Then the caller calls jobs_edit_release(). */
@@ -39,7 +41,15 @@ struct job_editing {
     struct daemon *daemon;
     char *user; /* owned: the name of who edits another user's job, or NULL */
     double time;
+    bool reserved;
 };
 
 void jobs_edit(struct daemon *daemon, struct job_editing *editing);
+
+/* Keeps the jobs from starting, and from other edits, while the caller does what is part of its
+ * own. After 0, either jobs_edit() or jobs_edit_give_up() follows. -EBUSY: another request edits
+ * one of them; nothing is reserved, and `done` does not run. */
+int jobs_edit_reserve(struct daemon *daemon, struct job_editing *editing, struct error *error);
+/* Runs `done` with the result, a failure. */
+void jobs_edit_give_up(struct job_editing *editing, int result, const struct error *error);
 void jobs_edit_release(struct job_editing *editing);

@@ -275,7 +275,7 @@ static void job_waits_again(struct jobs *jobs, struct job *job,
     job->details = NULL;
     if (verdict->state == JOB_PAUSED) {
         job_graph_rest(jobs, job);
-        search_job_paused(jobs, job);
+        search_job_rests(jobs, job);
     } else {
         job_queue_after(jobs, job, verdict->delay);
     }

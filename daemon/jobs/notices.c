@@ -259,6 +259,7 @@ void notice_start(struct jobs *jobs, const struct notice_order *order)
         .kind = JOB_COMMAND,
         .threads = 1,
         .tasks_max = job_tasks_max(jobs->daemon->config.tasks_max),
+        .descriptors_max = jobs->daemon->job_descriptors,
         .oom_score_adjust = jobs->daemon->config.oom_score_adjust,
         .spec = json_object_new_object(),
     };

@@ -85,14 +85,18 @@ static void making_check(uv_work_t *work)
                                              making->entry.snapshot, &making->error);
 }
 
-/* Stores the schedule's next time and the job, if there is one. */
+/* Stores the schedule's next time and the job, if there is one. Neither, if the schedule has been
+ * removed meanwhile: whoever removed it has been told, or will be, that it makes no more jobs. */
 static int making_store(struct store_connection *connection, void *data, struct error *error)
 {
     struct making *making = data;
     size_t culprit;
     int64_t missing = 0;
-    int result = 0;
+    int result = schedule_is_there(connection, making->row.id, error);
 
+    if (result <= 0)
+        return result;
+    result = 0;
     if (making->entry.spec && !making->row.failure) {
         result = job_entries_insert(connection, &making->entry, 1, making->row.user, clock_now(),
                                     &culprit, &missing, error);
@@ -129,7 +133,7 @@ static void on_checked(uv_work_t *work, int status)
     struct making *making = work->data;
 
     (void)status; /* never cancelled */
-    if (making->jobs->stopping) {
+    if (making->jobs->stopping || making->schedule->removed) {
         making_end(making);
         return;
     }

@@ -131,7 +131,7 @@ static struct job *live_job(const struct jobs *jobs, const struct search_run *ru
 
 /* Pauses the trials that came last to a rung of a population, and lets those go on that have come
  * to their end. Returns whether all others rest now: then their newest checkpoints are those of
- * the rung. */
+ * the rung, and nobody edits those that are to be changed. */
 static bool population_rests(struct jobs *jobs, struct search_run *run,
                              const struct search_verdict *verdicts)
 {
@@ -147,7 +147,8 @@ static bool population_rests(struct jobs *jobs, struct search_run *run,
             continue;
         }
         trial_wait(jobs, run, job);
-        rests = rests && job->state == JOB_PAUSED;
+        rests = rests && job->state == JOB_PAUSED &&
+                !(verdicts[i].action == SEARCH_EXPLOIT && job->frozen);
     }
     return rests;
 }
@@ -213,7 +214,8 @@ struct exploit {
     struct edited_job edited;
 };
 
-static int clone_work(struct store_connection *connection, void *data, struct error *error)
+/* Stores what the trial goes on from, and its values. */
+static int exploit_store(struct store_connection *connection, void *data, struct error *error)
 {
     const struct exploit *exploit = data;
     int result = exploit->command ? 0
@@ -263,34 +265,12 @@ static void on_edited(struct job_editing *editing, int result, const struct erro
     struct search_run *run = exploit->run;
 
     if (result == 0 && !exploit->jobs->stopping) {
+        checkpoints_purge(&exploit->jobs->daemon->checkpoint_purge);
         json_object_put(run->chosen[exploit->trial]);
         run->chosen[exploit->trial] = TAKE_POINTER(exploit->values);
     }
     jobs_edit_release(editing);
     exploit_end(exploit, result, error);
-}
-
-static void on_cloned(void *data, int result, const struct error *error)
-{
-    struct exploit *exploit = data;
-    struct jobs *jobs = exploit->jobs;
-    const struct job *job = jobs->stopping ? NULL : live_job(jobs, exploit->run, exploit->trial);
-
-    if (result < 0 || !job) {
-        exploit_end(exploit, result, error);
-        return;
-    }
-    checkpoints_purge(&jobs->daemon->checkpoint_purge);
-    exploit->edited.id = job->id;
-    exploit->editing = (struct job_editing){.jobs = &exploit->edited,
-                                            .count = 1,
-                                            .changes = exploit->changes,
-                                            .priority_max = INT64_MAX,
-                                            .uid = job->uid,
-                                            .by_search = true,
-                                            .done = on_edited,
-                                            .data = exploit};
-    jobs_edit(jobs->daemon, &exploit->editing);
 }
 
 static void folder_work(uv_work_t *work)
@@ -307,9 +287,9 @@ static void on_folder_copied(uv_work_t *work, int status)
 
     (void)status;
     if (exploit->copied.code < 0 || exploit->jobs->stopping)
-        exploit_end(exploit, exploit->copied.code, &exploit->copied);
+        jobs_edit_give_up(&exploit->editing, exploit->copied.code, &exploit->copied);
     else
-        store_write(exploit->jobs->daemon->store, clone_work, on_cloned, exploit);
+        jobs_edit(exploit->jobs->daemon, &exploit->editing);
 }
 
 static void exploit_begin(struct jobs *jobs, struct search_run *run, uint32_t trial,
@@ -332,16 +312,27 @@ static void exploit_begin(struct jobs *jobs, struct search_run *run, uint32_t tr
         .command = job_spec_is_command(run->sweep->spec),
         .work.data = exploit,
         .values = sweep_point_explore(run->sweep->values, donor, trial, verdict->rung),
+        .edited.id = job->id,
+        .editing = {.jobs = &exploit->edited,
+                    .count = 1,
+                    .priority_max = INT64_MAX,
+                    .uid = job->uid,
+                    .by_search = true,
+                    .also = exploit_store,
+                    .done = on_edited,
+                    .data = exploit},
     };
-    if (sweep_values_apply(exploit->values, NULL, &exploit->changes, &error) < 0) {
+    if (sweep_values_apply(exploit->values, NULL, &exploit->changes, &error) < 0 ||
+        jobs_edit_reserve(jobs->daemon, &exploit->editing, &error) < 0) {
         log_warning("job %lld goes on as it was: %s", (long long)job->id, error.text);
         trial_pass(jobs, run, trial, verdict, job);
         exploit_free(exploit);
         return;
     }
     run->exploits++;
+    exploit->editing.changes = exploit->changes;
     if (exploit->command)
         daemon_queue_work(jobs->daemon, &exploit->work, folder_work, on_folder_copied);
     else
-        store_write(jobs->daemon->store, clone_work, on_cloned, exploit);
+        jobs_edit(jobs->daemon, &exploit->editing);
 }

@@ -321,7 +321,7 @@ void search_job_measured(struct jobs *jobs, const struct job *job)
         add_news(jobs, run, (struct search_news){.job = job->id});
 }
 
-void search_job_paused(struct jobs *jobs, const struct job *job)
+void search_job_rests(struct jobs *jobs, const struct job *job)
 {
     struct search_run *run = search_of(job);
 

@@ -53,5 +53,5 @@ void search_points_end(struct jobs *jobs, struct search_run *run);
 /* A job, which may be a trial, has measured something that is stored now; or it runs now. */
 void search_job_measured(struct jobs *jobs, const struct job *job);
 void search_job_started(struct jobs *jobs, const struct job *job);
-/* A job, which may be a trial, is paused now. */
-void search_job_paused(struct jobs *jobs, const struct job *job);
+/* A job, which may be a trial, is paused now, or nobody edits it any more while it is. */
+void search_job_rests(struct jobs *jobs, const struct job *job);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 enum {
-    CONNECTIONS_MAX = 768, /* of all users; below the usual limit of 1024 descriptors */
+    CONNECTIONS_MAX = 768, /* of all users; a descriptor each */
     CONNECTIONS_FOR_ROOT = 64,
     /* Calls of one user under way, like CALL_BYTES_AT_ONCE. Many short calls share one disk flush,
      * while one long call keeps the loop and the writer busy by itself. */

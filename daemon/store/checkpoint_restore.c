@@ -144,9 +144,7 @@ static int input_open(struct checkpoint_restore *restore, struct error *error)
     restore->input = attempt_open_file(restore->state_directory, restore->job, restore->attempt,
                                        restore->uid, restore->name, error);
     if (restore->input < 0) /* the user has removed or replaced it */
-        return restore->input == -EMFILE || restore->input == -ENFILE || restore->input == -ENOMEM
-                   ? restore->input
-                   : (error->code = -ERROR_DAMAGED);
+        return file_opens_later(restore->input) ? restore->input : (error->code = -ERROR_DAMAGED);
     /* a file that has grown since would fill the disk */
     if (fstat(restore->input, &status) < 0 || status.st_size != restore->bytes)
         return error_set(error, -ERROR_DAMAGED, "%s has another size than it had", restore->name);

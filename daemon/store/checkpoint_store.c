@@ -1,5 +1,6 @@
 /* checkpoint_store.c: handles the `checkpoint` records of a spool. It stores new checkpoints in
  * checkpoints.db or keeps them as files, and drops those that the trainee dropped. */
+#include "base/file.h"
 #include "daemon/folder/attempt_folder.h"
 #include "daemon/store/checkpoint_copy.h"
 #include "daemon/store/checkpoint_files.h"
@@ -83,6 +84,10 @@ static int file_store(struct store_connection *connection, struct spool_store *r
     struct stat status;
     int result;
 
+    if (file_opens_later(file)) {
+        *error = reason;
+        return file;
+    }
     if (file == -ENOENT && request->complaints < SPOOL_COMPLAINTS_MAX)
         switch (checkpoint_removals_follow(request, record, path)) {
         case REMOVALS_HAVE:

@@ -67,6 +67,16 @@ int schedules_count(struct store_connection *connection, uid_t uid, int64_t *cou
     return row.result < 0 ? row.result : 0;
 }
 
+static const char select_schedule[] = "SELECT 1 FROM schedule WHERE id = :id";
+
+int schedule_is_there(struct store_connection *connection, int64_t id, struct error *error)
+{
+    AUTO_STATEMENT struct statement row = statement_open(connection, select_schedule, error);
+
+    statement_bind_int(&row, ":id", id);
+    return statement_next(&row);
+}
+
 static const char delete_schedule[] = "DELETE FROM schedule WHERE id = :id";
 
 int schedule_delete(struct store_connection *connection, int64_t id, struct error *error)

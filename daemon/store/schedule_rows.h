@@ -25,6 +25,8 @@ void schedule_row_release(struct schedule_row *row);
 /* How many schedules the user has. */
 int schedules_count(struct store_connection *connection, uid_t uid, int64_t *count,
                     struct error *error);
+/* 1: there is such a schedule, 0: there is none. */
+int schedule_is_there(struct store_connection *connection, int64_t id, struct error *error);
 /* Inserts the row and sets its id. */
 int schedule_insert(struct store_connection *connection, struct schedule_row *row,
                     struct error *error);

@@ -169,7 +169,9 @@ class Executor(concurrent.futures.Executor):
         if cancel_futures:
             with self._lock:
                 for future, _, _ in self._waiting:
-                    future.cancel()
+                    if future.cancel():
+                        future.set_running_or_notify_cancel()  # else wait() and as_completed() would wait for it for ever
+                self._waiting.clear()
         self._threads.shutdown(wait, cancel_futures=cancel_futures)
         if wait:
             self._folder.cleanup()

@@ -185,11 +185,12 @@ int attempt_config_read_file(struct attempt_config *config, int descriptor, stru
     config->cgroup = json_get_string(config->object, "cgroup", NULL);
     limit = json_get_int(config->object, "memory_limit", 0);
     config->tasks_max = json_get_int(config->object, "tasks_max", 0);
+    config->descriptors_max = json_get_int(config->object, "descriptors_max", 0);
     oom_score_adjust = json_get_int(config->object, "oom_score_adjust", 0);
     config->command = json_get_bool(config->object, "command", false);
     if (config->job < 0 || config->attempt < 0 || uid < 0 || uid >= UINT32_MAX || gid < 0 ||
-        gid >= UINT32_MAX || limit < 0 || config->tasks_max < 0 || oom_score_adjust < 0 ||
-        oom_score_adjust > OOM_SCORE_ADJ_MAX)
+        gid >= UINT32_MAX || limit < 0 || config->tasks_max < 0 || config->descriptors_max < 0 ||
+        oom_score_adjust < 0 || oom_score_adjust > OOM_SCORE_ADJ_MAX)
         return error_set(error, -EINVAL,
                          "attempt.json lacks job, attempt, uid or gid, or has a wrong one");
     config->oom_score_adjust = (int)oom_score_adjust;

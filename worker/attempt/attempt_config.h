@@ -25,11 +25,12 @@ struct attempt_config {
     char **arguments;   /* NULL-terminated, owned; the strings belong to `object` */
     char **environment; /* NULL-terminated, owned with its strings */
     const char *user, *directory;
-    const char *cgroup;    /* folder of the trainee's cgroup, or NULL */
-    uint64_t memory_limit; /* bytes, 0: none */
-    int64_t tasks_max;     /* processes and threads of the cgroup, 0: no limit */
-    int oom_score_adjust;  /* of the trainee, 0 to 1000 */
-    bool any_directory;    /* if `directory` cannot be entered, use / */
+    const char *cgroup;      /* folder of the trainee's cgroup, or NULL */
+    uint64_t memory_limit;   /* bytes, 0: none */
+    int64_t tasks_max;       /* processes and threads of the cgroup, 0: no limit */
+    int64_t descriptors_max; /* that each of its processes may have open, 0: as many as the shim */
+    int oom_score_adjust;    /* of the trainee, 0 to 1000 */
+    bool any_directory;      /* if `directory` cannot be entered, use / */
     bool command;    /* not traind-worker: it has a metrics descriptor, its memory is sampled */
     cpu_set_t *cpus; /* the cores that it may use; owned; NULL: all */
 };

@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/fsuid.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 enum { NO_CHANGE = -1 }; /* with it setfsuid(2) changes nothing and returns the present user */
@@ -97,4 +98,16 @@ void attempt_identity_adjust_oom_score(const struct attempt_config *config)
     file = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
     if (file >= 0 && write(file, text, (size_t)length) < 0)
         log_debug("the score for want of memory stays as it is: %s", strerror(errno));
+}
+
+void attempt_identity_limit_descriptors(const struct attempt_config *config)
+{
+    struct rlimit limit;
+
+    if (config->descriptors_max == 0 || getrlimit(RLIMIT_NOFILE, &limit) < 0 ||
+        limit.rlim_cur <= (rlim_t)config->descriptors_max)
+        return;
+    limit.rlim_cur = (rlim_t)config->descriptors_max;
+    if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
+        log_debug("the limit of open files stays as it is: %s", strerror(errno));
 }

@@ -18,3 +18,7 @@ int attempt_identity_drop(const struct attempt_config *config, struct error *err
 /* In the trainee, before attempt_identity_drop(): makes the kernel kill it before the shim and the
  * daemon when memory runs out. Without the privilege it does nothing. */
 void attempt_identity_adjust_oom_score(const struct attempt_config *config);
+
+/* In the trainee: gives it back the limit of open files that the daemon has raised for itself. A
+ * program may raise it again, up to the hard limit. */
+void attempt_identity_limit_descriptors(const struct attempt_config *config);

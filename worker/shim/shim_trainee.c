@@ -113,6 +113,7 @@ static int child_become_user(const struct attempt_config *config)
     if (attempt_identity_files_own(&error) < 0)
         return error.code;
     attempt_identity_adjust_oom_score(config);
+    attempt_identity_limit_descriptors(config);
     return attempt_identity_drop(config, &error);
 }
 

@@ -5,6 +5,7 @@
  * told in an `error` record. A full disk may not take that, so the exit status tells it, too. */
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "worker/shim/shim.h"
 
@@ -90,7 +91,19 @@ static int program_run(char *const *arguments, struct error *error)
     return error_set(error, code, "%s", *said ? said : "its program was killed");
 }
 
-/* A kill in between leaves `fresh`, which the next attempt replaces. */
+/* Writes all files in `folder` to disk. They may be many, so their whole file system is asked: that
+ * is one write of its journal, not one for each. */
+static int sync_files(const char *folder, struct error *error)
+{
+    AUTO_CLOSE int descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    if (descriptor < 0 || syncfs(descriptor) < 0)
+        return error_set_errno(error, -errno, "cannot write %s to disk", folder);
+    return 0;
+}
+
+/* A kill in between leaves `fresh`, which the next attempt replaces. The files are on disk before
+ * they get their name, so a power cut leaves all of them or none. */
 static int unpack(char *archive, char *fresh, const char *tree, struct error *error)
 {
     char *remove[] = {(char *)"rm", (char *)"-rf", (char *)"--", fresh, NULL};
@@ -110,13 +123,18 @@ static int unpack(char *archive, char *fresh, const char *tree, struct error *er
     if (mkdir(fresh, 0755) < 0)
         return error_set_errno(error, -errno, "cannot make %s", fresh);
     result = program_run(extract, error);
+    if (result == 0)
+        result = sync_files(fresh, error);
     if (result < 0) {
         struct error other;
 
         program_run(remove, &other); /* it may have filled the disk */
         return result;
     }
-    return rename(fresh, tree) < 0 ? error_set_errno(error, -errno, "cannot make %s", tree) : 0;
+    if (rename(fresh, tree) < 0)
+        return error_set_errno(error, -errno, "cannot make %s", tree);
+    result = file_sync_folder(AT_FDCWD, tree);
+    return result < 0 ? error_set_errno(error, result, "cannot write %s to disk", tree) : 0;
 }
 
 /* Says it in the log, and in a record that becomes the reason of the job's failure. Returns the

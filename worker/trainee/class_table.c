@@ -10,13 +10,13 @@
 
 enum { NAME_SHOWN = 24, NAME_BYTES = 4 * NAME_SHOWN + 8, TAKEN_SHOWN = 3 };
 
-/* The class's name, cut. */
-static const char *name_show(const struct dataset *set, int64_t class, char shown[NAME_BYTES])
+/* Prints a name, cut, as the first column of a row. */
+static void name_print(const char *name)
 {
-    char cut[NAME_SHOWN + 1], made[DATASET_CLASS_BYTES];
+    char shown[NAME_BYTES];
+    size_t width = text_fit(name, NAME_SHOWN, shown, sizeof shown);
 
-    snprintf(cut, sizeof cut, "%s", dataset_class_name(set, class, made));
-    return text_escape_controls(cut, shown, NAME_BYTES);
+    printf("%s%*s", shown, (int)(NAME_SHOWN - width), "");
 }
 
 /* The class that comes next to `before` by a count; of equal counts, that with the smaller number
@@ -47,20 +47,23 @@ void class_table_print(const struct metrics *metrics, const struct dataset *set)
            "recall", "f1");
     while ((class = next_by_count(counts.labelled, counts.classes, -1, class)) >= 0) {
         const int64_t *row = confusion + class * counts.classes;
-        char shown[NAME_BYTES];
+        char shown[NAME_BYTES], made[DATASET_CLASS_BYTES];
         int64_t other = -1;
 
         if (rows++ == CLASS_TABLE_ROWS) {
             printf("... and further classes; --json has them all\n");
             return;
         }
-        printf("%-*s %9lld %9.4f %9.4f %9.4f ", NAME_SHOWN, name_show(set, class, shown),
-               (long long)counts.labelled[class], class_rate(&counts, CLASS_PRECISION, class),
+        name_print(dataset_class_name(set, class, made));
+        printf(" %9lld %9.4f %9.4f %9.4f ", (long long)counts.labelled[class],
+               class_rate(&counts, CLASS_PRECISION, class),
                class_rate(&counts, CLASS_RECALL, class), class_rate(&counts, CLASS_F1, class));
         for (int k = 0;
              k < TAKEN_SHOWN && (other = next_by_count(row, counts.classes, class, other)) >= 0;
-             k++)
-            printf("%s %s %lld", k ? "," : "", name_show(set, other, shown), (long long)row[other]);
+             k++) {
+            text_fit(dataset_class_name(set, other, made), NAME_SHOWN, shown, sizeof shown);
+            printf("%s %s %lld", k ? "," : "", shown, (long long)row[other]);
+        }
         putchar('\n');
     }
 }
@@ -127,17 +130,16 @@ void label_table_print(struct label_metrics *metrics, const struct dataset *set,
     printf("%-*s %9s %9s %9s %9s%s\n", NAME_SHOWN, "label", "samples", "precision", "recall", "f1",
            scores ? "       auc  avg. precision" : "");
     for (int64_t k = 0; k < count; k++) {
-        char number[NAME_BYTES], cut[NAME_SHOWN + 1], shown[NAME_BYTES];
+        char number[NAME_BYTES];
         struct label_row row = label_row(metrics, set, scores, k, number);
 
         if (k == CLASS_TABLE_ROWS) {
             printf("... and further labels; --json has them all\n");
             return;
         }
-        snprintf(cut, sizeof cut, "%s", row.name);
-        printf("%-*s %9lld %9.4f %9.4f %9.4f", NAME_SHOWN,
-               text_escape_controls(cut, shown, sizeof shown), (long long)row.samples,
-               row.precision, row.recall, row.f1);
+        name_print(row.name);
+        printf(" %9lld %9.4f %9.4f %9.4f", (long long)row.samples, row.precision, row.recall,
+               row.f1);
         if (scores)
             printf(" %9.4f %15.4f", row.auc, row.average_precision);
         putchar('\n');
@@ -185,17 +187,13 @@ void value_table_print(const struct metrics *metrics, const struct dataset *set)
     if (count)
         printf("%-*s %12s %12s %9s\n", NAME_SHOWN, "value", "rmse", "mae", "r2");
     for (int64_t i = 0; i < count; i++) {
-        char cut[NAME_SHOWN + 1], shown[NAME_BYTES];
-
         if (i == CLASS_TABLE_ROWS) {
             printf("... and further values; --json has them all\n");
             return;
         }
-        snprintf(cut, sizeof cut, "%s", dataset_target_name(set, (int32_t)i));
-        printf("%-*s %12.6g %12.6g %9.4f\n", NAME_SHOWN,
-               text_escape_controls(cut, shown, sizeof shown),
-               metrics_value_of(metrics, i, METRIC_RMSE), metrics_value_of(metrics, i, METRIC_MAE),
-               metrics_value_of(metrics, i, METRIC_R2));
+        name_print(dataset_target_name(set, (int32_t)i));
+        printf(" %12.6g %12.6g %9.4f\n", metrics_value_of(metrics, i, METRIC_RMSE),
+               metrics_value_of(metrics, i, METRIC_MAE), metrics_value_of(metrics, i, METRIC_R2));
     }
 }
 

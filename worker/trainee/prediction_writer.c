@@ -558,7 +558,8 @@ int prediction_writer_finish(struct prediction_writer *writer, struct error *err
     if (writer->config.format == PREDICTION_NPY && fseek(writer->file, 0, SEEK_SET) == 0)
         write_npy_header(writer);
     r = prediction_writer_flush(writer, error);
-    if (r == 0 && writer->temporary && rename(writer->temporary, writer->path) < 0)
+    if (r == 0 && writer->temporary &&
+        (fsync(fileno(writer->file)) < 0 || rename(writer->temporary, writer->path) < 0))
         r = error_set_errno(error, -errno, "cannot write %s", writer->path);
     if (r == 0)
         free(TAKE_POINTER(writer->temporary));

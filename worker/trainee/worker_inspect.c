@@ -98,10 +98,9 @@ static void print_suggestion(const struct inspection *inspection, struct json_ob
     const struct table_inspection *table = &inspection->table;
     const struct table_inspection_column *target = &table->columns[table->target];
     bool is_of_classes = !json_get(json_get(first_choice(choices), "model"), "loss");
-    char shown[4 * NAME_SHOWN + 8], cut[NAME_SHOWN + 1];
+    char shown[4 * NAME_SHOWN + 8];
 
-    snprintf(cut, sizeof cut, "%s", target->name);
-    text_escape_controls(cut, shown, sizeof shown);
+    text_fit(target->name, NAME_SHOWN, shown, sizeof shown);
     if (inspection->problem[0]) {
         printf(table->obstacle ? "\nNo column can be predicted; of \"%s\": %s.\n"
                                : "\n\"%s\" cannot be predicted from this table: %s.\n",
@@ -122,7 +121,7 @@ static void print_suggestion(const struct inspection *inspection, struct json_ob
 static void print_table(const struct inspection *inspection)
 {
     const struct table_inspection *table = &inspection->table;
-    char shown[4 * NAME_SHOWN + 8], cut[NAME_SHOWN + 1], details[DETAILS_BYTES];
+    char shown[4 * NAME_SHOWN + 8], details[DETAILS_BYTES];
 
     printf("%s: %lld rows, %d columns, %s, between them %s, %s\n\n", inspection->path,
            (long long)table->rows, table->count, table->encoding,
@@ -137,11 +136,12 @@ static void print_table(const struct inspection *inspection)
     printf("%-*s %-9s %9s  %s\n", NAME_SHOWN, "column", "type", "missing", "");
     for (int32_t i = 0; i < table->count; i++) {
         const struct table_inspection_column *column = &table->columns[i];
+        size_t width;
 
-        snprintf(cut, sizeof cut, "%s", column->name);
+        width = text_fit(column->name, NAME_SHOWN, shown, sizeof shown);
         column_details(column, details);
-        printf("%-*s %-9s %9lld  %s\n", NAME_SHOWN, text_escape_controls(cut, shown, sizeof shown),
-               column->kind, (long long)column->missing, details);
+        printf("%s%*s %-9s %9lld  %s\n", shown, (int)(NAME_SHOWN - width), "", column->kind,
+               (long long)column->missing, details);
     }
 }
 

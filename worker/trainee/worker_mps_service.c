@@ -194,17 +194,18 @@ static void control_end(struct service *service)
 
 /* ---- the folder ---- */
 
+/* The folder comes first, also where it is of no use: clients are told so there. */
 static int folder_open(struct service *service, struct error *error)
 {
     char path[PATH_MAX];
 
+    if (mkdir(service->folder, 0700) < 0 && errno != EEXIST)
+        return error_set_errno(error, -errno, "cannot make %s", service->folder);
     if (strlen(service->folder) > FOLDER_MAX)
         return error_set(error, -ENAMETOOLONG,
                          "%s is too long a path for the sockets of MPS; use a state folder with a "
                          "shorter one",
                          service->folder);
-    if (mkdir(service->folder, 0700) < 0 && errno != EEXIST)
-        return error_set_errno(error, -errno, "cannot make %s", service->folder);
     snprintf(path, sizeof path, "%s/clients", service->folder);
     service->clients = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     return service->clients < 0 ? error_set_errno(error, -errno, "cannot make %s", path) : 0;

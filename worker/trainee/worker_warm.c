@@ -122,6 +122,7 @@ static int become_trainee(const char *folder, const int *descriptors, struct att
         return error_set_errno(error, -errno, "cannot enter the cgroup %s", config->cgroup);
     mark_environment(folder);
     attempt_identity_adjust_oom_score(config);
+    attempt_identity_limit_descriptors(config);
     r = attempt_identity_assume(config, error);
     if (r == 0)
         r = attempt_identity_drop(config, error);

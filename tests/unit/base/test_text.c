@@ -31,6 +31,21 @@ static void test_escape_controls(void **state)
     assert_in_range(strlen(small), 1, sizeof small - 1);
 }
 
+static void test_cut(void **state)
+{
+    char output[64];
+
+    (void)state;
+    assert_int_equal(text_fit("Größe", 24, output, sizeof output), 5); /* not bytes */
+    assert_string_equal(output, "Größe");
+    assert_int_equal(text_fit("Größe", 3, output, sizeof output), 3);
+    assert_string_equal(output, "Grö"); /* between characters */
+    assert_int_equal(text_fit("ab\n", 5, output, sizeof output), 2);
+    assert_string_equal(output, "ab"); /* an escape is whole, or not there */
+    assert_int_equal(text_fit("ab\n", 6, output, sizeof output), 6);
+    assert_string_equal(output, "ab\\x0a");
+}
+
 static void test_printable(void **state)
 {
     static const char *const refused[] = {"a\x1b[0m",
@@ -213,6 +228,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lines_end_between_words),
         cmocka_unit_test(test_escape_controls),
+        cmocka_unit_test(test_cut),
         cmocka_unit_test(test_printable),
         cmocka_unit_test(test_nearest),
         cmocka_unit_test(test_utf8),

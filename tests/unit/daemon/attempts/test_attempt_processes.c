@@ -2,6 +2,8 @@
  * find them and leave the daemon unchanged. */
 #include "daemon/attempts/processes.h"
 #include "daemon/folder/attempt_folder.h"
+#include "proto/attempt_files.h"
+#include "tests/support/temporary_folder.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -11,7 +13,10 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -89,9 +94,47 @@ static void test_threads(void **state)
     }
 }
 
+/* Without a free descriptor nobody can tell what has become of an attempt, and none is taken for
+ * ended. */
+static void test_without_descriptors(void **state)
+{
+    const struct attempt_place place = {
+        .state_directory = temporary_folder, .job = 1, .attempt = 1, .uid = SOMEBODY};
+    struct json_object *record = NULL;
+    struct rlimit limit, none;
+    char path[PATH_MAX];
+    int lock;
+
+    (void)state;
+    assert_int_equal(mkdir(temporary_path("jobs"), 0700), 0);
+    assert_int_equal(mkdir(temporary_path("jobs/0"), 0700), 0);
+    attempt_path_beside(path, temporary_folder, 1, 1, ATTEMPT_CONFIG_SUFFIX);
+    lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    assert_int_equal(flock(lock, LOCK_EX), 0);
+    assert_int_equal(attempt_examine(&place, &record), ATTEMPT_ALIVE);
+
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    none = limit;
+    none.rlim_cur = 0;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    assert_int_equal(attempt_examine(&place, &record), ATTEMPT_UNKNOWN);
+    assert_true(attempt_is_alive(&place));
+    assert_true(attempt_kill_processes(&place));
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+
+    assert_int_equal(flock(lock, LOCK_UN), 0);
+    assert_int_equal(attempt_examine(&place, &record), ATTEMPT_NEVER_STARTED);
+    assert_false(attempt_is_alive(&place));
+    assert_false(attempt_kill_processes(&place));
+    close(lock);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_threads)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_threads),
+                                       cmocka_unit_test_setup_teardown(test_without_descriptors,
+                                                                       temporary_folder_make,
+                                                                       temporary_folder_remove)};
 
     unsetenv("TRAIND_WORKERS_CGROUP");
     return cmocka_run_group_tests_name("attempt_processes", tests, NULL, NULL);

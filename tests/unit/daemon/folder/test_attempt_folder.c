@@ -2,15 +2,19 @@
  * daemon looks at them. */
 #include "base/cleanup.h"
 #include "daemon/folder/attempt_folder.h"
+#include "tests/support/temporary_folder.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -63,10 +67,32 @@ static void a_file_that_is_removed_meanwhile_is_not_there(void **state)
     assert_int_equal(others, 0);
 }
 
+/* A folder that was left behind cannot be emptied without a descriptor: that is what is told, so
+ * that the start is tried again soon. */
+static void a_folder_that_was_left_and_no_descriptor(void **state)
+{
+    char path[PATH_MAX];
+    struct rlimit limit, none;
+    struct error error = {0};
+
+    (void)state;
+    assert_int_equal(mkdir(temporary_path("jobs"), 0700), 0);
+    assert_int_equal(attempt_folder_make(temporary_folder, 5, 1, path, &error), 0);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    none = limit;
+    none.rlim_cur = 0;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    assert_int_equal(attempt_folder_make(temporary_folder, 5, 1, path, &error), -EMFILE);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    assert_int_equal(attempt_folder_make(temporary_folder, 5, 1, path, &error), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_file_that_is_removed_meanwhile_is_not_there),
+        cmocka_unit_test_setup_teardown(a_folder_that_was_left_and_no_descriptor,
+                                        temporary_folder_make, temporary_folder_remove),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
