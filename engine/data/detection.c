@@ -271,7 +271,7 @@ static bool line_next(const char **at, const char *end, const char **line, size_
         *line = *at;
         *length = (size_t)(stop - *at);
         *at = stop + 1;
-        if (*length && **line != '\r' && !memchr("#%", **line, 2))
+        if (*length && **line != '\r' && **line != '#' && **line != '%')
             return true;
     }
     return false;
@@ -298,6 +298,12 @@ static bool parts_lines(const char *text, size_t size, char delimiter)
     return lines > 1;
 }
 
+/* Whether the character is one of these; no NUL character is. */
+static bool is_one_of(char character, const char *characters)
+{
+    return character && strchr(characters, character);
+}
+
 /* Counts the words that blanks part, and those of them that look like numbers. */
 static int64_t count_words(const char *line, size_t length, int64_t *numbers)
 {
@@ -308,10 +314,10 @@ static int64_t count_words(const char *line, size_t length, int64_t *numbers)
         bool is_number = true;
         size_t begin = i;
 
-        for (; i < length && !memchr(" \t\r", line[i], 3); i++)
-            is_number &= memchr("0123456789.+-eE", line[i], 15) != NULL;
+        for (; i < length && !is_one_of(line[i], " \t\r"); i++)
+            is_number &= is_one_of(line[i], "0123456789.+-eE");
         words += i > begin;
-        *numbers += i > begin && is_number && memchr("eE", line[begin], 2) == NULL;
+        *numbers += i > begin && is_number && !is_one_of(line[begin], "eE");
         i += i == begin;
     }
     return words;
