@@ -28,7 +28,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { BACKEND_INTERFACE_VERSION = 8 };
+enum { BACKEND_INTERFACE_VERSION = 9 };
 enum { BACKEND_STEPS_MAX = 64 };         /* of one program_run_steps() */
 enum { CONVOLUTION_CHOICES_MAX = 1024 }; /* bytes of device_choose_convolutions()' text, with NUL */
 
@@ -312,6 +312,10 @@ struct backend {
      * on the host's cores and wait between two runs. Optional: NULL where the device has none. */
     void (*device_share)(struct backend_device *device,
                          void (*function)(void *context, int part, int parts), void *context);
+
+    /* Whether OP_LINEAR_BYTES is faster than a linear layer whose samples the host turns into
+     * float32 numbers. Optional: NULL means that the device does not run it. */
+    bool (*multiplies_bytes)(const struct backend_device *device);
 
     /* Whether the device can run the node; `reason` (256 bytes) says why not. Optional: NULL means
      * that it can run all. */

@@ -464,6 +464,10 @@ int dataset_gather(const struct dataset *dataset, const struct dataset_normalisa
                    const uint32_t *indices, int64_t count, void *samples, void *targets,
                    struct error *error);
 
+/* Writes the samples alone as the set has them, [count][shape…] bytes: of a set of bytes. */
+int dataset_gather_bytes(const struct dataset *dataset, const uint32_t *indices, int64_t count,
+                         uint8_t *samples, struct error *error);
+
 /* Text to symbols and back. encode: at most `capacity` symbols of the NUL-terminated `text`, their
  * number in `count`; -EINVAL with a sentence naming the first one outside the vocabulary. decode:
  * writes the bytes of a character (UTF-8 or one byte, at most 4) and returns how many. */

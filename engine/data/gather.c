@@ -218,3 +218,16 @@ int dataset_gather(const struct dataset *dataset, const struct dataset_normalisa
     }
     return 0;
 }
+
+int dataset_gather_bytes(const struct dataset *dataset, const uint32_t *indices, int64_t count,
+                         uint8_t *samples, struct error *error)
+{
+    for (int64_t i = 0; i < count; i++, samples += dataset->sample_elements) {
+        const uint8_t *raw = gather_sample(dataset, indices[i], error);
+
+        if (!raw)
+            return -ERANGE;
+        memcpy(samples, raw, (size_t)dataset->sample_elements);
+    }
+    return 0;
+}

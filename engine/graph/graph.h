@@ -89,6 +89,13 @@ struct graph_tensor {
     struct initializer initializer;
 };
 
+/* What makes the samples of their bytes: (byte - mean) factor, by channel or feature. Lent. */
+struct byte_normalisation {
+    const float *mean, *factor;
+    int64_t groups;
+    bool interleaved; /* the groups take turns; false: each has consecutive bytes of a sample */
+};
+
 enum graph_phase { GRAPH_FORWARD, GRAPH_BACKWARD, GRAPH_UPDATE };
 
 enum graph_op {
@@ -113,6 +120,7 @@ struct graph_node {
         struct conv_attributes conv; /* convolution and pooling */
         struct conv_int8_attributes conv_int8;
         struct quantization quantization; /* quantize, dequantize */
+        struct byte_normalisation bytes;  /* linear of bytes */
         enum activation_kind activation;
         float negative_slope; /* leaky ReLU */
         float elu_alpha;
@@ -266,6 +274,13 @@ int graph_lower_precision(struct graph *graph, enum tensor_type type, struct err
  * exceed 32 bits. After graph_carry_states().
  * -EINVAL if no layer can be quantized, or a range is missing. */
 int graph_quantize(struct graph *graph, const char *text, struct error *error);
+/* The linear layer that can multiply the samples as bytes: it alone reads them, each as one row, and
+ * its weights are its own. -1: there is none, or the factors differ so much that the integers that
+ * stand for the weights would hold the small ones less exactly than float32 does. */
+int32_t graph_find_bytes_layer(const struct graph *graph, const struct byte_normalisation *bytes);
+/* Makes that layer of a graph for evaluation an OP_LINEAR_BYTES, and the input [B,features] uint8.
+ * The layer's name and parameters stay. After the model is built, before graph_lower_precision(). */
+void graph_read_bytes(struct graph *graph, int32_t layer, const struct byte_normalisation *bytes);
 /* The prefix of the states, [2] each, in which graph_observe() keeps ranges. The rest is the name
  * of the range. */
 #define GRAPH_RANGE_PREFIX "range of "

@@ -15,6 +15,9 @@
     /* x[B,I] weight[O,I] int8 bias[O]? scale[O] -> y[B,O]; x may be [B,T,I].                     \
      * graph_quantize() makes it of a LINEAR */                                           \
     OPERATOR(LINEAR_INT8, linear_int8)                                                            \
+    /* x[B,I] uint8, weight[O,I] bias[O]? -> y[B,O] = linear((x - mean) factor).                   \
+     * graph_read_bytes() makes it of a LINEAR */                                                 \
+    OPERATOR(LINEAR_BYTES, linear_bytes)                                                          \
     /* x[B,C,H,W] weight[O,C/groups,kh,kw] bias[O]? -> y[B,O,H',W'] */                            \
     OPERATOR(CONV2D, conv2d)                                                                      \
     /* dy weight -> dx; in the forward part it is a transposed convolution */                     \

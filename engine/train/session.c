@@ -32,6 +32,17 @@ static int64_t largest(const int64_t batches[SESSION_BATCH_SIZES_MAX])
     return found;
 }
 
+static void read_bytes(const struct session_config *config, struct graph *graph)
+{
+    int32_t layer = -1;
+
+    if (config->bytes && !config->quantization && config->backend->multiplies_bytes &&
+        config->backend->multiplies_bytes(config->device))
+        layer = graph_find_bytes_layer(graph, config->bytes);
+    if (layer >= 0)
+        graph_read_bytes(graph, layer, config->bytes);
+}
+
 /* Builds the model's graph and passes it through all that the session's configuration asks for. */
 static int build_graph(const struct session_config *config, struct graph *graph, bool training,
                        struct error *error)
@@ -42,6 +53,8 @@ static int build_graph(const struct session_config *config, struct graph *graph,
     graph->nondeterministic = training && config->nondeterministic;
     graph->rounds_parameters = training && config->rounds_parameters;
     r = config->build(config->build_context, graph, error);
+    if (r == 0 && !training)
+        read_bytes(config, graph);
     if (r == 0 && training)
         r = graph_differentiate(graph, error);
     if (r == 0 && training)
@@ -331,6 +344,13 @@ const struct graph *session_graph_for(const struct session *session, bool traini
             return &program->graph;
     }
     return NULL;
+}
+
+bool session_reads_bytes(const struct session *session)
+{
+    const struct graph *graph = session_graph(session);
+
+    return graph->input >= 0 && graph->tensors[graph->input].type == TENSOR_UINT8;
 }
 
 int64_t session_parameter_count(const struct session *session)

@@ -41,9 +41,12 @@ struct session_config {
     struct recompute_config recompute;
     enum tensor_type compute_type; /* of products: graph_lower_precision() */
     const char *quantization;      /* evaluation is float32 by graph_quantize(); NULL: it is not */
-    bool observes;                 /* evaluation observes ranges: graph_observe() */
-    bool rounds_parameters;        /* to compute_type, after they are drawn and each update */
-    bool nondeterministic;         /* training steps may give different bits each time */
+    /* how evaluation would normalise samples that are bytes: it is given the bytes if the device
+     * multiplies them (session_reads_bytes()). NULL: it is given float32 numbers. Lent */
+    const struct byte_normalisation *bytes;
+    bool observes;                   /* evaluation observes ranges: graph_observe() */
+    bool rounds_parameters;          /* to compute_type, after they are drawn and each update */
+    bool nondeterministic;           /* training steps may give different bits each time */
     const char *direct_convolutions; /* device_choose_convolutions() of backend.h; NULL is "" */
     /* The batch sizes to prepare; 0 is unused, and repetitions are allowed. The largest training
      * size comes first. Without training sizes the session only evaluates. */
@@ -109,6 +112,8 @@ const struct graph *session_graph(const struct session *session);
 const struct graph *session_graph_for(const struct session *session, bool training, int64_t count,
                                       int64_t steps);
 int64_t session_parameter_count(const struct session *session); /* learnt numbers */
+/* Whether the samples of batches are bytes: struct session_config. */
+bool session_reads_bytes(const struct session *session);
 
 /* Bytes that a batch of the input tensor (samples or targets) takes in staging memory: a multiple
  * of MEMORY_ALIGNMENT, 0 for an absent tensor (-1). */

@@ -37,6 +37,8 @@ struct predictor {
     bool pipe;
     struct image_reader *images; /* of the piece that is predicted; NULL: it is of others */
     struct session *session;
+    struct byte_normalisation bytes; /* of the samples, for the session */
+    bool has_bytes;                  /* they are bytes */
     struct prediction_writer *writer;
     int64_t sizes[SIZES]; /* of batches, the smallest first; 0: unused */
     int64_t most;         /* the largest of these */
@@ -121,6 +123,22 @@ static size_t staging_bytes(const struct dataset *train, int64_t batch)
            align_up(count * sizeof(int32_t), MEMORY_ALIGNMENT);
 }
 
+/* How samples that are bytes are normalised; on the host, the threads that run the model gather
+ * them, so that they need not be float32 numbers before. */
+static void normalise_bytes(struct predictor *predictor, const struct dataset *data)
+{
+    const struct worker_setup *setup = &predictor->setup;
+    const struct dataset_normalisation *constants = &setup->normalisation;
+
+    predictor->has_bytes = setup->backend->device_share && data->element == DATASET_UINT8 &&
+                           !data->lengths && !dataset_format_has_symbols(data->format);
+    predictor->bytes =
+        (struct byte_normalisation){.mean = constants->mean,
+                                    .factor = constants->factor,
+                                    .groups = constants->groups,
+                                    .interleaved = data->rank == 2 && constants->groups > 1};
+}
+
 static int prepare(struct predictor *predictor, const int64_t sizes[SIZES], size_t staging,
                    struct error *error)
 {
@@ -131,6 +149,7 @@ static int prepare(struct predictor *predictor, const int64_t sizes[SIZES], size
                                     .build_context = setup,
                                     .compute_type = setup->precision.type,
                                     .quantization = predictor->checkpoint.texts.quantization,
+                                    .bytes = predictor->has_bytes ? &predictor->bytes : NULL,
                                     .direct_convolutions =
                                         predictor->checkpoint.state.direct_convolutions,
                                     .staging_bytes = staging};
@@ -209,6 +228,9 @@ static int gather_part(const struct batch *batch, int part, int parts, struct er
 
     for (int64_t i = range.first; i < range.end; i++)
         indices[i] = (uint32_t)(batch->first + (i < batch->count ? i : batch->count - 1));
+    if (session_reads_bytes(batch->predictor->session))
+        return dataset_gather_bytes(data, indices + range.first, range.end - range.first,
+                                    batch->samples + range.first * data->sample_elements, error);
     return dataset_gather(data, &batch->predictor->setup.normalisation, indices + range.first,
                           range.end - range.first,
                           batch->samples + (size_t)range.first * dataset_sample_bytes(data),
@@ -379,6 +401,7 @@ static int predict_images(struct predictor *predictor, struct error *error)
     int r =
         image_reader_open(&predictor->config, predictor->setup.train, &predictor->images, error);
 
+    normalise_bytes(predictor, predictor->setup.train);
     if (r == 0)
         r = prepare(predictor, batch_sizes, staging_bytes(predictor->setup.train, BATCH_USUAL),
                     error);
@@ -447,6 +470,7 @@ static int predict_shared(struct predictor *predictor, const struct dataset *dat
 {
     int r = dataset_check_files(data, error);
 
+    normalise_bytes(predictor, data);
     if (r == 0)
         r = prepare(predictor, sizes, staging_bytes(data, sizes[1] ? sizes[1] : sizes[0]), error);
     return r < 0 ? r : predict_piece(predictor, data, error);

@@ -232,6 +232,13 @@ static void device_share(struct backend_device *device,
     thread_team_run(device->team, share.parts, run_share, &share);
 }
 
+/* With tiles it is 2 to 7 times as fast, depending on what runs on the core's other thread, in
+ * vectors hardly: they need three products. */
+static bool multiplies_bytes(const struct backend_device *device)
+{
+    return device->int8 == INT8_AMX;
+}
+
 static void device_divide(struct backend_device *device, int parts)
 {
     device->tasks = parts;
@@ -334,6 +341,7 @@ const struct backend *backend_cpu(void)
         .graph_slices_differ = graph_slices_differ,
         .device_divide = device_divide,
         .device_share = device_share,
+        .multiplies_bytes = multiplies_bytes,
         .program_prepare = cpu_program_prepare,
         .program_free = cpu_program_free,
         .program_memory = cpu_program_memory,

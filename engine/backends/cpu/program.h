@@ -231,6 +231,10 @@ void linear_int8_multiply(struct backend_program *program, int32_t node,
                           const struct int8_packing *packing, const struct linear_int8_rows *rows,
                           void *scratch);
 size_t linear_int8_scratch_bytes(int64_t depth);
+int linear_bytes_prepare(struct backend_program *, int32_t, struct error *);
+int linear_bytes_bind(struct backend_program *, int32_t, struct error *);
+int linear_bytes_refresh(struct backend_program *, int32_t, struct error *);
+void linear_bytes_release(void *);
 int convolution_int8_prepare(struct backend_program *, int32_t, struct error *);
 int convolution_int8_bind(struct backend_program *, int32_t, struct error *);
 int convolution_int8_refresh(struct backend_program *, int32_t, struct error *);

@@ -95,6 +95,12 @@ const struct graph_operator operator_linear_int8 = {
     .flops = product_flops,
 };
 
+/* No `product`, because no operand is rounded. */
+const struct graph_operator operator_linear_bytes = {
+    .cost_class = COST_LINEAR,
+    .flops = product_flops,
+};
+
 const struct graph_operator operator_linear_backward_data = {
     .cost_class = COST_LINEAR,
     .product = PRODUCT_BACKWARD_DATA,

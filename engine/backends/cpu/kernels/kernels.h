@@ -9,6 +9,7 @@
 #pragma once
 
 #include "engine/backends/cpu/kernels/attention.h"
+#include "engine/backends/cpu/kernels/bytes.h"
 #include "engine/backends/cpu/kernels/int8.h"
 #include "engine/backends/cpu/kernels/planes.h"
 #include "engine/backends/cpu/kernels/recurrent.h"
@@ -456,6 +457,7 @@ struct kernels {
     ATTENTION_KERNEL_LIST(KERNEL_MEMBER)
     RECURRENT_KERNEL_LIST(KERNEL_MEMBER)
     INT8_KERNEL_LIST(KERNEL_MEMBER)
+    BYTES_KERNEL_LIST(KERNEL_MEMBER)
 #undef KERNEL_MEMBER
 };
 
@@ -476,5 +478,6 @@ UNFOLD_KERNEL_LIST(KERNEL_DECLARE)
 ATTENTION_KERNEL_LIST(KERNEL_DECLARE)
 RECURRENT_KERNEL_LIST(KERNEL_DECLARE)
 INT8_KERNEL_LIST(KERNEL_DECLARE)
+BYTES_KERNEL_LIST(KERNEL_DECLARE)
 #undef KERNEL_DECLARE
 #endif
