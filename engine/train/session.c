@@ -52,6 +52,7 @@ static int build_graph(const struct session_config *config, struct graph *graph,
     graph->accumulate = training && config->accumulate;
     graph->nondeterministic = training && config->nondeterministic;
     graph->rounds_parameters = training && config->rounds_parameters;
+    graph->constant_weights = config->constant_weights;
     r = config->build(config->build_context, graph, error);
     if (r == 0 && !training)
         read_bytes(config, graph);

@@ -152,6 +152,7 @@ static int prepare(struct predictor *predictor, const int64_t sizes[SIZES], size
                                     .bytes = predictor->has_bytes ? &predictor->bytes : NULL,
                                     .direct_convolutions =
                                         predictor->checkpoint.state.direct_convolutions,
+                                    .constant_weights = true,
                                     .staging_bytes = staging};
     int r;
 

@@ -6,7 +6,7 @@
  * Operands and results that are some columns of a matrix are therefore copied, and so is the
  * transposed operand of the gradient by the weights. */
 #include "base/alignment.h"
-#include "engine/backends/cpu/program.h"
+#include "engine/backends/cpu/operator_linear_digits.h"
 #include "engine/graph/operator.h"
 
 #include <stdlib.h>
@@ -34,10 +34,12 @@ struct linear_state {
     int32_t a, b, c, bias;        /* tensors; bias -1: none */
     int64_t data, out, in;        /* rows of x and y, and their features */
     int64_t rows, columns, depth; /* of c; of a and b */
+    bool by_digits;               /* tasks try linear_digits_run() first */
     int tasks; /* as many as the program's slices, or as its parts if the slices differ in size */
-    bool divides_rows;      /* each task computes rows of c; false: columns */
-    bool bfloat16;          /* a and b are bfloat16 */
-    size_t workspace_bytes; /* the workspace of one task */
+    bool divides_rows;            /* each task computes rows of c; false: columns */
+    bool bfloat16;                /* a and b are bfloat16 */
+    struct linear_digits *digits; /* owned; NULL: the product is oneDNN's */
+    size_t workspace_bytes;       /* the workspace of one task */
     struct task_product task[TASKS_MAX];
 };
 
@@ -65,6 +67,15 @@ static bool dividing_columns_pays(const struct linear_state *state, bool forward
     return packed > copied;
 }
 
+/* Whether tasks try to compute the rows by integers first. */
+static bool takes_digits(const struct backend_program *program, const struct graph_node *node,
+                         const struct linear_state *state)
+{
+    return node->op == OP_LINEAR && !state->bfloat16 &&
+           linear_digits_pay(program, state->data / program_threads(program), state->out,
+                             state->in);
+}
+
 static void describe(const struct backend_program *program, const struct graph_node *node,
                      struct linear_state *state)
 {
@@ -86,7 +97,10 @@ static void describe(const struct backend_program *program, const struct graph_n
     state->rows = gradient ? state->out : state->data;
     state->columns = forward ? state->out : state->in;
     state->depth = gradient ? state->data : forward ? state->in : state->out;
-    if (gradient)
+    if (takes_digits(program, node, state)) {
+        state->tasks = program_threads(program);
+        state->divides_rows = state->by_digits = true;
+    } else if (gradient)
         state->divides_rows = state->out >= PART_GRAIN * tasks || state->out >= state->in;
     else
         state->divides_rows =
@@ -101,7 +115,7 @@ static struct tile task_tile(const struct backend_program *program, const struct
 
     if (!state->divides_rows)
         return (struct tile){{0, state->rows}, program_part_of(state->columns, state->tasks, task)};
-    if (is_gradient(node))
+    if (is_gradient(node) || state->by_digits)
         return (struct tile){program_part_of(state->rows, state->tasks, task), {0, state->columns}};
     if (program_slices_differ(program))
         return (struct tile){
@@ -194,6 +208,9 @@ int linear_prepare(struct backend_program *program, int32_t index, struct error 
         return error_no_memory(error, "a linear layer");
     program->nodes[index].state = state;
     describe(program, node, state);
+    if (state->by_digits &&
+        linear_digits_create(program, state->out, state->in, &state->digits, error) < 0)
+        return error->code;
     for (int task = 0; task < state->tasks; task++) {
         struct task_product *own = &state->task[task];
         size_t bytes;
@@ -227,7 +244,18 @@ void linear_release(void *argument)
             if (state->task[task].owns)
                 onednn_product_free(state->task[task].product[i]);
         }
+    linear_digits_free(state->digits);
     free(state);
+}
+
+int linear_refresh(struct backend_program *program, int32_t index, struct error *error)
+{
+    const struct linear_state *state = program->nodes[index].state;
+
+    (void)error;
+    if (state && state->digits)
+        linear_digits_refresh(state->digits, program_address(program, state->b));
+    return 0;
 }
 
 /* ---- run ------------------------------------------------------------------------------------- */
@@ -294,17 +322,35 @@ static void apply_activation(struct backend_program *program, enum activation_ki
         kernels->activation_forward(kind, y + r * state->columns, y + r * state->columns, columns);
 }
 
-static void run_product(struct backend_program *program, const struct step *step, int task,
-                        int thread)
+/* Computes the rows of the task by integers, if they can be. */
+static bool run_digits(struct backend_program *program, const struct step *step, int task)
+{
+    const struct linear_state *state = step->state;
+    const struct tile *tile = &state->task[task].tile;
+    int fused = program->nodes[step->node - program->graph->nodes].fused;
+
+    if (!state->digits)
+        return false;
+    return linear_digits_run(
+        program, state->digits,
+        &(struct linear_rows){
+            .x = (const float *)program_address(program, state->a) + tile->rows.first * state->in,
+            .y = (float *)program_address(program, state->c) + tile->rows.first * state->out,
+            .bias = state->bias >= 0 ? program_address(program, state->bias) : NULL,
+            .count = tile->rows.end - tile->rows.first,
+            .relu = fused == ACTIVATION_RELU},
+        program_scratch_of(program, state->tasks, task));
+}
+
+/* Computes the task's part by oneDNN. */
+static void run_onednn(struct backend_program *program, const struct step *step, int task,
+                       int thread)
 {
     const struct linear_state *state = step->state;
     const struct task_product *own = &state->task[task];
     const struct tile *tile = &own->tile;
     bool accumulate = is_gradient(step->node) && program_accumulates(program, step->node, 0);
-    int fused = program->nodes[step->node - program->graph->nodes].fused;
 
-    if (tile_is_empty(tile))
-        return;
     if (state->bfloat16)
         copy_operands_bfloat16(program, step, task);
     else
@@ -321,6 +367,19 @@ static void run_product(struct backend_program *program, const struct step *step
                                                   tile->columns.first,
                                               state->columns, accumulate);
     }
+}
+
+static void run_product(struct backend_program *program, const struct step *step, int task,
+                        int thread)
+{
+    const struct linear_state *state = step->state;
+    const struct tile *tile = &state->task[task].tile;
+    int fused = program->nodes[step->node - program->graph->nodes].fused;
+
+    if (tile_is_empty(tile))
+        return;
+    if (!run_digits(program, step, task))
+        run_onednn(program, step, task, thread);
     if (fused >= 0 && fused != ACTIVATION_RELU)
         apply_activation(program, (enum activation_kind)fused, state, tile);
 }
@@ -399,7 +458,9 @@ static struct step *add_step(struct backend_program *program, int32_t index, ste
     step = program_add_step(program, index, run);
     if (!step)
         error_no_memory(error, "the program");
-    if (step && program_slices_differ(program))
+    if (step && state->by_digits)
+        step_divide_by_threads(program, step);
+    else if (step && program_slices_differ(program))
         step_divide(program, step);
     if (step && state->workspace_bytes)
         step_touch(step, step->workspace, state->workspace_bytes, state->tasks, ACCESS_TASK, true);

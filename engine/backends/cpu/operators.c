@@ -19,7 +19,8 @@
 #define TILES(step, suits) .run_tiles = step, .suits_tiles = suits
 
 const struct operator_table cpu_operators = {.by_operator = {
-    [OP_LINEAR] = {LINEAR, .bind = linear_bind, .fuses = {.activations = FUSION_ANY_ACTIVATION}},
+    [OP_LINEAR] = {LINEAR, .bind = linear_bind, .refresh = linear_refresh,
+                   .fuses = {.activations = FUSION_ANY_ACTIVATION}},
     [OP_LINEAR_INT8] = {.prepare = linear_int8_prepare, .bind = linear_int8_bind,
                         .release = linear_int8_release,
                         .fuses = {.activations = FUSION_ANY_ACTIVATION}},

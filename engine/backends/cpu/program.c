@@ -26,9 +26,8 @@ static double multiplications(const struct graph *graph, const struct graph_node
 
     if (node->phase == GRAPH_FORWARD && node->op == OP_SELECTIVE_SCAN)
         return graph_node_operator(node)->flops(graph, node) / 2;
-    if (node->phase != GRAPH_FORWARD ||
-        (graph_node_operator(node)->product != PRODUCT_FORWARD && !is_recurrent(node) &&
-         node->op != OP_LINEAR_BYTES))
+    if (node->phase != GRAPH_FORWARD || (graph_node_operator(node)->product != PRODUCT_FORWARD &&
+                                         !is_recurrent(node) && node->op != OP_LINEAR_BYTES))
         return 0;
     weight = &graph->tensors[node->input[1]];
     /* of a recurrent layer the product of the state is as large as that of the input */

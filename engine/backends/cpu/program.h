@@ -87,7 +87,7 @@ struct step {
     void *state;     /* of the node: nodes[].state */
     char *workspace; /* of the node */
     int variant;     /* the operator's own */
-    int tasks;       /* program->tasks, or program->parts: step_divide() */
+    int tasks;       /* program->tasks, program->parts or threads: step_divide() */
     bool divides_samples;
     bool first_task_only;
     /* runs only if the squares of the gradients are needed: to clip or to unscale gradients */
@@ -231,6 +231,7 @@ void linear_int8_multiply(struct backend_program *program, int32_t node,
                           const struct int8_packing *packing, const struct linear_int8_rows *rows,
                           void *scratch);
 size_t linear_int8_scratch_bytes(int64_t depth);
+int linear_refresh(struct backend_program *, int32_t, struct error *);
 int linear_bytes_prepare(struct backend_program *, int32_t, struct error *);
 int linear_bytes_bind(struct backend_program *, int32_t, struct error *);
 int linear_bytes_refresh(struct backend_program *, int32_t, struct error *);
@@ -582,6 +583,9 @@ struct step *program_add_step(struct backend_program *program, int32_t node, ste
 /* Gives the step program->parts tasks; each of its accesses by slice is then one of all slices.
  * Call it before accesses are declared. */
 void step_divide(const struct backend_program *program, struct step *step);
+/* The same with a task for each thread: for a step whose tasks each read all of the weights. Its
+ * results must not depend on the number of tasks. */
+void step_divide_by_threads(const struct backend_program *program, struct step *step);
 /* Declares an access of the step: by slice if the tensor is batched, else by `pattern`. */
 void step_touch_tensor(struct backend_program *program, struct step *step, int32_t tensor,
                        enum access_pattern pattern, bool write);

@@ -48,6 +48,12 @@ void step_divide(const struct backend_program *program, struct step *step)
     step->divides_samples = true;
 }
 
+void step_divide_by_threads(const struct backend_program *program, struct step *step)
+{
+    step->tasks = program_threads(program);
+    step->divides_samples = true;
+}
+
 void step_touch(struct step *step, const void *start, size_t row_bytes, int64_t rows,
                 enum access_pattern pattern, bool write)
 {

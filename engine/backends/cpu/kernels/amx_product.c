@@ -17,12 +17,6 @@ void KERNEL_NAME(amx_multiply_bfloat16)(struct amx_tiles *tiles, int64_t rows, i
     (void)tiles, (void)rows, (void)vectors, (void)a, (void)a_row, (void)b, (void)steps, (void)sums;
 }
 
-void KERNEL_NAME(amx_multiply_digits)(struct amx_tiles *tiles, const uint8_t *a, int64_t a_row,
-                                      const int8_t *b, int64_t steps, int32_t *sums)
-{
-    (void)tiles, (void)a, (void)a_row, (void)b, (void)steps, (void)sums;
-}
-
 #else
 #include "engine/backends/cpu/kernels/amx.h"
 
@@ -128,65 +122,6 @@ KERNEL_NAME(amx_multiply_bfloat16)(struct amx_tiles *tiles, int64_t rows, int ve
                                    int64_t steps, float *sums)
 {
     MULTIPLY(_tile_dpbf16ps);
-}
-
-/* Configures all tiles as whole ones. */
-__attribute__((target("amx-tile"))) static void begin_whole_tiles(struct amx_tiles *tiles)
-{
-    struct tile_configuration configuration = {.palette = 1};
-
-    if (tiles->rows)
-        return;
-    tiles->rows = AMX_ROWS;
-    for (int i = 0; i < 8; i++) {
-        configuration.row_bytes[i] = ROW_BYTES;
-        configuration.rows[i] = AMX_ROWS;
-    }
-    MEMORY_IS_WRITTEN();
-    _tile_loadconfig(&configuration);
-}
-
-/* Tiles 0 to 2 are the sums of the first rows, 3 to 5 those of the second ones, 6 is a and 7 is b. */
-__attribute__((target("amx-tile,amx-int8"))) void
-KERNEL_NAME(amx_multiply_digits)(struct amx_tiles *tiles, const uint8_t *a_rows, int64_t a_row,
-                                 const int8_t *digits, int64_t steps, int32_t *sums)
-{
-    enum { VECTORS = 3, NEXT = VECTORS * VECTOR_BYTES };
-    const char *a = (const char *)a_rows, *b = (const char *)digits;
-    char *first = (char *)sums, *second = first + AMX_ROWS * SUMS_ROW;
-
-    begin_whole_tiles(tiles);
-    _tile_zero(0);
-    _tile_zero(1);
-    _tile_zero(2);
-    _tile_zero(3);
-    _tile_zero(4);
-    _tile_zero(5);
-    MEMORY_IS_WRITTEN();
-    for (int64_t step = 0; step < steps; step += TILE_STEPS) {
-        _tile_loadd(6, a, a_row);
-        _tile_loadd(7, b, NEXT);
-        _tile_dpbusd(0, 6, 7);
-        _tile_loadd(7, b + VECTOR_BYTES, NEXT);
-        _tile_dpbusd(1, 6, 7);
-        _tile_loadd(7, b + 2 * VECTOR_BYTES, NEXT);
-        _tile_dpbusd(2, 6, 7);
-        _tile_loadd(6, a + AMX_ROWS * a_row, a_row);
-        _tile_dpbusd(5, 6, 7);
-        _tile_loadd(7, b + VECTOR_BYTES, NEXT);
-        _tile_dpbusd(4, 6, 7);
-        _tile_loadd(7, b, NEXT);
-        _tile_dpbusd(3, 6, 7);
-        a += ROW_BYTES;
-        b += TILE_STEPS * NEXT;
-    }
-    _tile_stored(0, first, SUMS_ROW);
-    _tile_stored(1, first + VECTOR_BYTES, SUMS_ROW);
-    _tile_stored(2, first + 2 * VECTOR_BYTES, SUMS_ROW);
-    _tile_stored(3, second, SUMS_ROW);
-    _tile_stored(4, second + VECTOR_BYTES, SUMS_ROW);
-    _tile_stored(5, second + 2 * VECTOR_BYTES, SUMS_ROW);
-    MEMORY_IS_WRITTEN();
 }
 
 #endif

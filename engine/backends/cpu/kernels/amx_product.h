@@ -15,7 +15,3 @@ void KERNEL_NAME(amx_multiply_int8)(struct amx_tiles *tiles, int64_t rows, int v
 void KERNEL_NAME(amx_multiply_bfloat16)(struct amx_tiles *tiles, int64_t rows, int vectors,
                                         const uint16_t *a, int64_t a_row, const uint16_t *b,
                                         int64_t steps, float *sums);
-/* sums[row][digit][AMX_LANES]: the products of two tiles of rows and a group of digits (bytes.h). A
- * row of the sums has AMX_VECTORS_MAX vectors; `steps` is a multiple of AMX_ROWS. */
-void KERNEL_NAME(amx_multiply_digits)(struct amx_tiles *tiles, const uint8_t *a, int64_t a_row,
-                                      const int8_t *b, int64_t steps, int32_t *sums);

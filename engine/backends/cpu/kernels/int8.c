@@ -4,16 +4,29 @@
 #include "engine/backends/cpu/kernels/int8.h"
 
 #include "engine/backends/cpu/kernels/amx_product.h"
-#include "engine/backends/cpu/kernels/int8_product.h"
 #include "engine/backends/cpu/kernels/kernels.h"
+#include "engine/backends/cpu/kernels/vector.h"
 
 #include <string.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+/* All functions are inlined, so that no register is passed to one. */
+#pragma GCC diagnostic ignored "-Wpsabi"
+
+/* Rows that are multiplied together, with up to four vectors of columns. */
+enum { ROWS = REGISTERS == 32 ? 6 : 2 };
 
 /* From which depth on AMX is the faster way: sums have to be handed over through memory. 48 rows
  * and 1,024 columns in the cache: 1.1 times as fast as AVX512_VNNI with 64 products to a sum, 1.6
  * with 128, 2.5 with 1,024; where the results go to memory, 0.9 with 64 (Xeon with AMX, 2026). */
 enum { AMX_DEPTH_LEAST = 128 };
 
+typedef int32_t sums __attribute__((vector_size(INT8_LANES * 4), may_alias));
+typedef int16_t words __attribute__((vector_size(INT8_LANES * 4), may_alias));
+typedef uint8_t bytes __attribute__((vector_size(INT8_LANES), may_alias));
+typedef float floats __attribute__((vector_size(INT8_LANES * 4), may_alias));
 typedef float floats_anywhere __attribute__((vector_size(INT8_LANES * 4), may_alias, aligned(4)));
 
 /* ---- weights --------------------------------------------------------------------------------- */
@@ -208,6 +221,87 @@ void KERNEL_NAME(int8_quantize_state)(const float *x, int64_t count, uint8_t *qu
 
 /* ---- product --------------------------------------------------------------------------------- */
 
+/* Four numbers of a row, in each lane. */
+static ALWAYS_INLINE sums load_four(const uint8_t *from)
+{
+    int32_t four;
+
+    memcpy(&four, from, sizeof four);
+    return (sums){0} + four;
+}
+
+#if defined(__AVX512F__)
+static ALWAYS_INLINE sums add_products_vnni(sums sum, sums a, sums b)
+{
+    __asm__("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
+    return sum;
+}
+#endif
+
+/* The sums of each two products. */
+static ALWAYS_INLINE sums multiply_words(sums a, sums b)
+{
+#if defined(__AVX512BW__)
+    return (sums)_mm512_madd_epi16((__m512i)a, (__m512i)b);
+#elif defined(__AVX2__)
+    __m256i left[2], right[2], result[2];
+    sums product;
+
+    memcpy(left, &a, sizeof left);
+    memcpy(right, &b, sizeof right);
+    for (int i = 0; i < 2; i++)
+        result[i] = _mm256_madd_epi16(left[i], right[i]);
+    memcpy(&product, result, sizeof product);
+    return product;
+#else
+    /* a product of an unsigned and a signed number of 8 bits fits 16 bits */
+    sums product = (sums)((words)a * (words)b);
+
+    return (product << 16 >> 16) + (product >> 16);
+#endif
+}
+
+/* Adds in each lane the products of four unsigned numbers of a and four signed ones of b. */
+static ALWAYS_INLINE sums add_products(sums sum, sums a, sums b)
+{
+    sums even = (sums)((words)b << 8 >> 8), odd = (sums)((words)b >> 8);
+    sums a_odd = (sums)((words)((words)a >> 8) & 0xff);
+
+    return sum + multiply_words(a & 0x00ff00ff, even) + multiply_words(a_odd, odd);
+}
+
+static ALWAYS_INLINE void multiply(const int rows, const int vectors, const bool vnni,
+                                   const uint8_t *a, int64_t a_row, const int8_t *b, int64_t steps,
+                                   sums sum[ROWS][INT8_VECTORS_MAX])
+{
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; r++)
+#pragma GCC unroll 4
+        for (int v = 0; v < vectors; v++)
+            sum[r][v] = (sums){0};
+    for (int64_t k = 0; k < steps; k++, a += 4, b += vectors * INT8_LANES * 4) {
+        sums factor[INT8_VECTORS_MAX];
+
+#pragma GCC unroll 4
+        for (int v = 0; v < vectors; v++)
+            factor[v] = *(const sums *)(const void *)(b + v * INT8_LANES * 4);
+#pragma GCC unroll 8
+        for (int r = 0; r < rows; r++) {
+            sums four = load_four(a + r * a_row);
+
+#pragma GCC unroll 4
+            for (int v = 0; v < vectors; v++)
+#if defined(__AVX512F__)
+                sum[r][v] = vnni ? add_products_vnni(sum[r][v], four, factor[v])
+                                 : add_products(sum[r][v], four, factor[v]);
+#else
+                sum[r][v] = add_products(sum[r][v], four, factor[v]);
+#endif
+        }
+    }
+    (void)vnni;
+}
+
 /* What became of the rows' products: y of a vector, whose first lane is this row of the weights, of
  * which it has `columns`. */
 static ALWAYS_INLINE void finish_vector(const struct int8_linear *task, const int rows, int64_t row,
@@ -266,11 +360,11 @@ static ALWAYS_INLINE void linear_tile(const struct int8_linear *task, const int 
                                       int64_t group)
 {
     const struct int8_packing *packing = &task->packing;
-    sums sum[INT8_ROWS][INT8_VECTORS_MAX];
+    sums sum[ROWS][INT8_VECTORS_MAX];
 
-    multiply_rows(rows, vectors, vnni, task->x.values + row * task->x.row, task->x.row,
-                  task->weights + (size_t)group * int8_packing_group_bytes(packing),
-                  int8_packing_steps(packing), sum);
+    multiply(rows, vectors, vnni, task->x.values + row * task->x.row, task->x.row,
+             task->weights + (size_t)group * int8_packing_group_bytes(packing),
+             int8_packing_steps(packing), sum);
     finish_linear(task, rows, vectors, row, group, sum);
 }
 
@@ -297,11 +391,11 @@ static ALWAYS_INLINE void state_tile(const struct int8_state *state, const int r
                                      float *to, int64_t to_row)
 {
     const struct int8_packing *packing = &state->packing;
-    sums sum[INT8_ROWS][INT8_VECTORS_MAX];
+    sums sum[ROWS][INT8_VECTORS_MAX];
 
-    multiply_rows(rows, vectors, vnni, state->before + row * state->row, state->row,
-                  state->weights + (size_t)group * int8_packing_group_bytes(packing),
-                  int8_packing_steps(packing), sum);
+    multiply(rows, vectors, vnni, state->before + row * state->row, state->row,
+             state->weights + (size_t)group * int8_packing_group_bytes(packing),
+             int8_packing_steps(packing), sum);
     finish_state(state, rows, vectors, group, sum, to, to_row);
 }
 
@@ -407,10 +501,10 @@ static void state_rows_amx(const struct int8_state *state, int64_t rows, int64_t
 static int64_t rows_together(enum int8_instructions instructions,
                              const struct int8_packing *packing, int64_t row, int64_t end)
 {
-    int64_t left = end - row, parts = (left + INT8_ROWS - 1) / INT8_ROWS;
+    int64_t left = end - row, parts = (left + ROWS - 1) / ROWS;
 
 #if defined(__AVX512F__)
-    if (instructions == INT8_AMX && left > INT8_ROWS && packing->depth >= AMX_DEPTH_LEAST)
+    if (instructions == INT8_AMX && left > ROWS && packing->depth >= AMX_DEPTH_LEAST)
         return left < AMX_ROWS ? left : AMX_ROWS;
 #endif
     (void)instructions;
@@ -422,7 +516,7 @@ static void linear_rows(const struct int8_linear *task, int64_t rows, int64_t ro
                         struct amx_tiles *tiles)
 {
 #if defined(__AVX512F__)
-    if (rows > INT8_ROWS) {
+    if (rows > ROWS) {
         linear_rows_amx(task, rows, row, group, tiles);
         return;
     }
@@ -436,7 +530,7 @@ static void state_rows(const struct int8_state *state, int64_t rows, int64_t row
                        float *to, int64_t to_row, struct amx_tiles *tiles)
 {
 #if defined(__AVX512F__)
-    if (rows > INT8_ROWS) {
+    if (rows > ROWS) {
         state_rows_amx(state, rows, row, group, to, to_row, tiles);
         return;
     }

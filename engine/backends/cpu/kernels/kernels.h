@@ -9,7 +9,7 @@
 #pragma once
 
 #include "engine/backends/cpu/kernels/attention.h"
-#include "engine/backends/cpu/kernels/bytes.h"
+#include "engine/backends/cpu/kernels/digits.h"
 #include "engine/backends/cpu/kernels/int8.h"
 #include "engine/backends/cpu/kernels/planes.h"
 #include "engine/backends/cpu/kernels/recurrent.h"
@@ -457,7 +457,7 @@ struct kernels {
     ATTENTION_KERNEL_LIST(KERNEL_MEMBER)
     RECURRENT_KERNEL_LIST(KERNEL_MEMBER)
     INT8_KERNEL_LIST(KERNEL_MEMBER)
-    BYTES_KERNEL_LIST(KERNEL_MEMBER)
+    DIGITS_KERNEL_LIST(KERNEL_MEMBER)
 #undef KERNEL_MEMBER
 };
 
@@ -478,6 +478,6 @@ UNFOLD_KERNEL_LIST(KERNEL_DECLARE)
 ATTENTION_KERNEL_LIST(KERNEL_DECLARE)
 RECURRENT_KERNEL_LIST(KERNEL_DECLARE)
 INT8_KERNEL_LIST(KERNEL_DECLARE)
-BYTES_KERNEL_LIST(KERNEL_DECLARE)
+DIGITS_KERNEL_LIST(KERNEL_DECLARE)
 #undef KERNEL_DECLARE
 #endif

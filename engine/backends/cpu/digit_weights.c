@@ -1,0 +1,136 @@
+/* digit_weights.c: see digit_weights.h. */
+#include "engine/backends/cpu/digit_weights.h"
+
+#include "base/alignment.h"
+#include "engine/graph/memory_plan.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+int digit_weights_create(int64_t out, int64_t depth, struct digit_weights *weights,
+                         struct error *error)
+{
+    int64_t padded = digits_steps(depth) * DIGITS_STEP;
+    size_t groups, digits, offset, all;
+
+    *weights = (struct digit_weights){
+        .out = out, .depth = depth, .packing = int8_packing_of(DIGITS * out, padded, DIGITS)};
+    groups = (size_t)weights->packing.groups;
+    digits = align_up(int8_packing_sums(&weights->packing), MEMORY_ALIGNMENT);
+    offset = align_up(groups * DIGITS * INT8_LANES * sizeof(int32_t), MEMORY_ALIGNMENT);
+    all = align_up(digits + offset + groups * INT8_LANES * sizeof(float), MEMORY_ALIGNMENT);
+    weights->memory = aligned_alloc(MEMORY_ALIGNMENT, all);
+    if (!weights->memory)
+        return error_no_memory(error, "the weights of a linear layer");
+    memset(weights->memory, 0, all);
+    weights->digits = (int8_t *)weights->memory;
+    weights->offset = (int32_t *)(void *)(weights->memory + digits);
+    weights->scale = (float *)(void *)(weights->memory + digits + offset);
+    return 0;
+}
+
+void digit_weights_release(struct digit_weights *weights)
+{
+    free(weights->memory);
+    *weights = (struct digit_weights){0};
+}
+
+/* Takes the lowest digit off an integer. */
+static int32_t take_digit(int32_t *integer)
+{
+    int32_t digit = (int8_t)*integer;
+
+    *integer = (*integer - digit) / DIGITS_BASE;
+    return digit;
+}
+
+static void write_digits(const struct digit_weights *weights, int64_t row, int64_t k,
+                         int32_t integer)
+{
+    int8_t *to = weights->digits +
+                 (size_t)(row / INT8_LANES) * int8_packing_group_bytes(&weights->packing) +
+                 (k / 4 * DIGITS * INT8_LANES + row % INT8_LANES) * 4 + k % 4;
+
+    for (int d = DIGITS - 1; d >= 0; d--)
+        to[d * INT8_LANES * 4] = (int8_t)take_digit(&integer);
+}
+
+/* Divides what the mean of the bytes contributes among the digits. */
+static void write_offset(const struct digit_weights *weights, int64_t row, double sum)
+{
+    int32_t *to = weights->offset + row / INT8_LANES * DIGITS * INT8_LANES + row % INT8_LANES;
+
+    for (int d = 0; d < DIGITS; d++) {
+        double base = pow(DIGITS_BASE, DIGITS - 1 - d), digit = rint(sum / base);
+
+        to[d * INT8_LANES] = (int32_t)digit;
+        sum -= digit * base;
+    }
+}
+
+static double product(const float *values, const float *factor, int64_t k)
+{
+    return factor ? (double)values[k] * factor[k] : values[k];
+}
+
+/* Writes a row, times the factors, which has this largest number. */
+static void write_row(const struct digit_weights *weights, int64_t row, const float *values,
+                      const float *mean, const float *factor, double most)
+{
+    /* a row that is too small for float32's range is as good as 0 */
+    double inverse = most > DIGITS_MOST * (double)__FLT_MIN__ ? DIGITS_MOST / most : 0, sum = 0;
+
+    weights->scale[row] = inverse > 0 ? (float)(most / DIGITS_MOST) : 0;
+    for (int64_t k = 0; k < weights->depth; k++) {
+        int32_t integer = inverse > 0 ? (int32_t)lrint(product(values, factor, k) * inverse) : 0;
+
+        sum += mean ? (double)integer * mean[k] : 0;
+        write_digits(weights, row, k, integer);
+    }
+    write_offset(weights, row, sum);
+}
+
+bool digit_weights_write(struct digit_weights *weights, const float *values)
+{
+    int64_t depth = weights->depth;
+
+    for (int64_t row = 0; row < weights->out; row++, values += depth) {
+        double most = 0, squares = 0;
+        int64_t others = 0;
+
+        for (int64_t k = 0; k < depth; k++) {
+            double size = fabs((double)values[k]);
+
+            most = size > most ? size : most;
+            squares += size * size;
+            others += size != 0;
+        }
+        if (!isfinite(squares) ||
+            most * most * (double)others > DIGITS_PEAK_MOST * DIGITS_PEAK_MOST * squares)
+            return false;
+        write_row(weights, row, values, NULL, NULL, most);
+    }
+    return true;
+}
+
+void digit_weights_write_for_bytes(struct digit_weights *weights, const float *values,
+                                   const float *mean, const float *factor)
+{
+    int64_t depth = weights->depth;
+
+    for (int64_t row = 0; row < weights->out; row++, values += depth) {
+        bool finite = true;
+        double most = 0;
+
+        for (int64_t k = 0; k < depth; k++) {
+            double size = fabs(product(values, factor, k));
+
+            finite &= size < INFINITY;
+            most = size > most ? size : most;
+        }
+        write_row(weights, row, values, mean, factor, finite ? most : 0);
+        if (!finite)
+            weights->scale[row] = NAN;
+    }
+}
