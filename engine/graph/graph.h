@@ -282,7 +282,8 @@ int graph_quantize(struct graph *graph, const char *text, struct error *error);
  * stand for the weights would hold the small ones less exactly than float32 does. */
 int32_t graph_find_bytes_layer(const struct graph *graph, const struct byte_normalisation *bytes);
 /* Makes that layer of a graph for evaluation an OP_LINEAR_BYTES, and the input [B,features] uint8.
- * The layer's name and parameters stay. After the model is built, before graph_lower_precision(). */
+ * The layer's name and parameters stay. After the model is built, and before
+ * graph_lower_precision(). */
 void graph_read_bytes(struct graph *graph, int32_t layer, const struct byte_normalisation *bytes);
 /* The prefix of the states, [2] each, in which graph_observe() keeps ranges. The rest is the name
  * of the range. */

@@ -94,7 +94,7 @@ static struct digits_linear task_of(const struct product *p)
 
 /* The largest error of a result, in ROUNDOFF times the sum of its products' sizes. A sum of n
  * float32 products may be off by n of these (Higham 2002, Accuracy and Stability of Numerical
- * Algorithms, 3.1). Here it is less than 1, and more as soon as one product of digits is missing. */
+ * Algorithms, 3.1). Here it is less than 1, and more as soon as a product of digits is missing. */
 static double product_check(const struct product *p, const float *mean, const float *factor)
 {
     double worst = 0;
