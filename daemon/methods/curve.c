@@ -1,6 +1,6 @@
 /* curve.c: Curve. Input: a job, a metric, how many points, a range of steps. Output: the values in
  * buckets of equally many steps, so that a reply has the size of a curve on a screen, however many
- * values there are. The reader thread walks over the rows and keeps the buckets alone. */
+ * values there are. A reader thread walks over the rows and keeps the buckets alone. */
 #include "base/memory.h"
 #include "daemon/methods/methods.h"
 #include "daemon/store/metric_rows.h"
@@ -115,7 +115,7 @@ static void handle_curve(struct call *call)
         call_fail(call, "InternalError", NULL, "no memory left");
         return;
     }
-    store_read(call->daemon->store, read_curve, on_curve, query);
+    store_read_beside(call->daemon->store, read_curve, on_curve, query);
 }
 
 METHOD(Curve, handle_curve, ACCESS_OWNER, METHOD_LONG);

@@ -106,7 +106,7 @@ static void pump(struct follower *follower)
     follower->reading = true;
     follower->rows = json_object_new_array();
     follower->next = follower->after;
-    store_read(follower->call->daemon->store, read_page, on_page, follower);
+    store_read_beside(follower->call->daemon->store, read_page, on_page, follower);
 }
 
 static void on_room(struct call *call)

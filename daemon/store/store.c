@@ -1,4 +1,4 @@
-/* store.c: the two storage threads and their queues from and to the loop. store.h explains the
+/* store.c: the storage threads and their queues from and to the loop. store.h explains the
  * design. The writer takes its whole queue at once, which makes the group commit. */
 #include "daemon/store/store.h"
 
@@ -39,6 +39,9 @@ struct request_list {
     struct request *first, *last;
 };
 
+/* The second reader takes the queries that any reader may take. */
+enum { READERS = 2 };
+
 struct storage_thread {
     struct store *store;
     struct store_connection *connection; /* only the thread uses it while it runs */
@@ -55,7 +58,8 @@ struct store {
     uv_timer_t soon; /* runs out when the writer must begin although no caller waits */
     pthread_mutex_t mutex;
     pthread_cond_t finished_wake; /* for store_close() */
-    struct storage_thread writer, reader;
+    struct storage_thread writer, readers[READERS];
+    struct request_list beside;   /* under mutex: queries for whichever reader has time */
     struct request_list finished; /* under mutex */
     bool stopping;                /* under mutex */
     bool damaged;                 /* under mutex: a request found the database damaged */
@@ -300,7 +304,22 @@ static void *run_writer(void *data)
     }
 }
 
-/* ---- the reader ------------------------------------------------------------------------------ */
+/* ---- the readers ----------------------------------------------------------------------------- */
+
+/* Waits for a query: the thread's own, or one that any reader may take. Returns an empty list when
+ * the store closes. */
+static struct request_list wait_for_query(struct storage_thread *thread)
+{
+    struct store *store = thread->store;
+    struct request_list taken;
+
+    pthread_mutex_lock(&store->mutex);
+    while (!thread->queue.first && !store->beside.first && !store->stopping)
+        pthread_cond_wait(&thread->wake, &store->mutex);
+    taken = list_take(thread->queue.first ? &thread->queue : &store->beside, 1);
+    pthread_mutex_unlock(&store->mutex);
+    return taken;
+}
 
 static void run_query(struct request *request, struct store_connection *connection)
 {
@@ -315,7 +334,7 @@ static void run_query(struct request *request, struct store_connection *connecti
     if (store_connection_run(connection, commit, &error) < 0)
         sqlite3_exec(store_database(connection), rollback, NULL, NULL, NULL);
     if (sqlite3_txn_state(store_database(connection), NULL) != SQLITE_TXN_NONE)
-        log_error("the reader's transaction did not end: the next queries may see old data");
+        log_error("a reader's transaction did not end: the next queries may see old data");
 }
 
 static void *run_reader(void *data)
@@ -323,7 +342,7 @@ static void *run_reader(void *data)
     struct storage_thread *thread = data;
 
     for (;;) {
-        struct request_list taken = wait_for_requests(thread, 1);
+        struct request_list taken = wait_for_query(thread);
         if (!taken.first)
             return NULL;
         run_query(taken.first, thread->connection);
@@ -419,7 +438,19 @@ void store_write_bulk(struct store *store, unsigned cost, store_work work, store
 
 void store_read(struct store *store, store_work work, store_done done, void *data)
 {
-    hand_in(&store->reader, true, work, done, data);
+    hand_in(&store->readers[0], true, work, done, data);
+}
+
+void store_read_beside(struct store *store, store_work work, store_done done, void *data)
+{
+    struct request *request = request_make(work, done, data);
+
+    store->pending++;
+    pthread_mutex_lock(&store->mutex);
+    list_append(&store->beside, request);
+    for (int i = 0; i < READERS; i++)
+        pthread_cond_signal(&store->readers[i].wake);
+    pthread_mutex_unlock(&store->mutex);
 }
 
 static void writer_wake(struct store *store)
@@ -497,31 +528,64 @@ static void free_closed_store(uv_handle_t *handle)
     free(store);
 }
 
+static void connections_close(struct store *store)
+{
+    for (int i = 0; i < READERS; i++)
+        store_connection_close(store->readers[i].connection);
+    store_connection_close(store->writer.connection);
+}
+
+static int connections_open(struct store *store, const char *directory, struct error *error)
+{
+    int result =
+        store_connection_open(directory, STORE_READ_WRITE, &store->writer.connection, error);
+
+    if (result == 0)
+        set_clean_end(store->writer.connection, false);
+    for (int i = 0; result == 0 && i < READERS; i++)
+        result =
+            store_connection_open(directory, STORE_READ_ONLY, &store->readers[i].connection, error);
+    return result;
+}
+
+/* The first `count` of the readers, and the writer. */
+static void threads_end(struct store *store, int count)
+{
+    thread_end(&store->writer);
+    for (int i = 0; i < count; i++)
+        thread_end(&store->readers[i]);
+}
+
+static int threads_begin(struct store *store, struct error *error)
+{
+    int result = thread_begin(&store->writer, store, run_writer, error);
+
+    for (int i = 0; result == 0 && i < READERS; i++) {
+        result = thread_begin(&store->readers[i], store, run_reader, error);
+        if (result < 0)
+            threads_end(store, i);
+    }
+    return result;
+}
+
 int store_open(uv_loop_t *loop, const char *directory, store_progress progress,
                struct store **store, struct error *error)
 {
     struct store *opened = memory_zero(sizeof *opened);
     int result = store_prepare(directory, progress, error);
 
-    if (result == 0)
-        result =
-            store_connection_open(directory, STORE_READ_WRITE, &opened->writer.connection, error);
-    if (result == 0) {
-        set_clean_end(opened->writer.connection, false);
-        result =
-            store_connection_open(directory, STORE_READ_ONLY, &opened->reader.connection, error);
-    }
-    if (result < 0)
-        goto fail;
     pthread_mutex_init(&opened->mutex, NULL);
     pthread_cond_init(&opened->finished_wake, NULL);
-    result = thread_begin(&opened->writer, opened, run_writer, error);
-    if (result < 0)
-        goto fail;
-    result = thread_begin(&opened->reader, opened, run_reader, error);
+    if (result == 0)
+        result = connections_open(opened, directory, error);
+    if (result == 0)
+        result = threads_begin(opened, error);
     if (result < 0) {
-        thread_end(&opened->writer);
-        goto fail;
+        connections_close(opened);
+        pthread_cond_destroy(&opened->finished_wake);
+        pthread_mutex_destroy(&opened->mutex);
+        free(opened);
+        return result;
     }
     uv_async_init(loop, &opened->finished_some, on_finished_some);
     uv_timer_init(loop, &opened->soon);
@@ -530,14 +594,6 @@ int store_open(uv_loop_t *loop, const char *directory, store_progress progress,
     opened->open_handles = 2;
     *store = opened;
     return 0;
-
-fail:
-    if (opened) {
-        store_connection_close(opened->reader.connection);
-        store_connection_close(opened->writer.connection);
-    }
-    free(opened);
-    return result;
 }
 
 void store_close(struct store *store)
@@ -552,12 +608,10 @@ void store_close(struct store *store)
         pthread_mutex_unlock(&store->mutex);
         deliver_finished(store);
     }
-    thread_end(&store->writer);
-    thread_end(&store->reader);
-    store_connection_close(store->reader.connection);
+    threads_end(store, READERS);
     /* without this mark the next start checks all of it */
     set_clean_end(store->writer.connection, !store->damaged);
-    store_connection_close(store->writer.connection);
+    connections_close(store);
     uv_close((uv_handle_t *)&store->finished_some, free_closed_store);
     uv_close((uv_handle_t *)&store->soon, free_closed_store);
 }

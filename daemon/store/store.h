@@ -1,6 +1,6 @@
 /* store.h: the only way to disk for the daemon's state.
  *
- * Two threads own one SQLite connection each. Both use the same pair of databases (WAL,
+ * Three threads own one SQLite connection each. All use the same pair of databases (WAL,
  * synchronous=FULL, foreign keys on).
  *
  *   The writer runs all queued requests in one transaction and commits once (group commit).
@@ -8,6 +8,7 @@
  *   once that COMMIT is on disk, so what a caller is told is still true after a power cut.
  *
  *   The reader answers queries on a read-only connection and does the other blocking reads (logs).
+ *   A second reader shares those queries that may overtake others.
  *
  * Each write request runs in a savepoint of its own, so a request that fails does not undo the
  * others. Requests of one kind run in the order in which they were submitted, and so do their
@@ -58,6 +59,9 @@ void store_close(struct store *store);
  * connection, one batch in flight per spool. */
 void store_write(struct store *store, store_work work, store_done done, void *data);
 void store_read(struct store *store, store_work work, store_done done, void *data);
+/* Like store_read(), for long queries that nothing else depends on: two may run at once, and other
+ * reads, submitted before or after, may overtake them. */
+void store_read_beside(struct store *store, store_work work, store_done done, void *data);
 /* Like store_write(), for a change that no caller waits for. It joins the next transaction, which
  * begins within 10 ms. It keeps its place in the order. */
 void store_write_soon(struct store *store, store_work work, store_done done, void *data);

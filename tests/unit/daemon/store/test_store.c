@@ -257,7 +257,8 @@ static void a_query_that_stops_early_hides_nothing_from_the_next(void **state)
     store_write(fixture.store, insert, on_inserted, &insertions[rows++]);
     while (store_pending(fixture.store) > 0)
         uv_run(&fixture.loop, UV_RUN_ONCE);
-    for (int i = 0; i < 4; i++) { /* each on the reader, and the last one on the writer */
+    for (int i = 0; i < 4; i++) {
+        /* each on the reader, and the last one on the writer */
         if (i < 2)
             store_read(fixture.store, queries[i], NULL, &first);
         else
@@ -268,6 +269,54 @@ static void a_query_that_stops_early_hides_nothing_from_the_next(void **state)
         assert_int_equal(first, 1);
         assert_int_equal(insertions[rows - 1].result, 0);
         assert_int_equal(store_fixture_rows(&fixture), rows);
+    }
+    store_fixture_close(&fixture);
+    store_fixture_end(&fixture);
+}
+
+/* Two queries, each of which waits until the other one has begun. */
+struct meeting {
+    sem_t begun[2];
+};
+
+struct guest {
+    struct meeting *meeting;
+    int place;
+};
+
+static int meet(struct store_connection *connection, void *data, struct error *error)
+{
+    const struct guest *guest = data;
+
+    (void)connection;
+    (void)error;
+    sem_post(&guest->meeting->begun[guest->place]);
+    while (sem_wait(&guest->meeting->begun[1 - guest->place]) < 0)
+        ;
+    return 0;
+}
+
+/* Two queries that any reader may take run at once, and one runs beside a query that has its place
+ * in the order. With a single reader this never ends. */
+static void queries_run_beside_others(void **state)
+{
+    struct store_fixture fixture;
+
+    (void)state;
+    store_fixture_begin(&fixture);
+    store_fixture_open(&fixture);
+    for (int ordered = 0; ordered < 2; ordered++) {
+        struct meeting meeting;
+        struct guest guests[2] = {{&meeting, 0}, {&meeting, 1}};
+
+        for (int i = 0; i < 2; i++)
+            sem_init(&meeting.begun[i], 0, 0);
+        (ordered ? store_read : store_read_beside)(fixture.store, meet, NULL, &guests[0]);
+        store_read_beside(fixture.store, meet, NULL, &guests[1]);
+        while (store_pending(fixture.store) > 0)
+            uv_run(&fixture.loop, UV_RUN_ONCE);
+        for (int i = 0; i < 2; i++)
+            sem_destroy(&meeting.begun[i]);
     }
     store_fixture_close(&fixture);
     store_fixture_end(&fixture);
@@ -465,6 +514,7 @@ int main(void)
         cmocka_unit_test(a_failing_request_harms_no_other),
         cmocka_unit_test(a_failing_request_alone),
         cmocka_unit_test(a_query_that_stops_early_hides_nothing_from_the_next),
+        cmocka_unit_test(queries_run_beside_others),
         cmocka_unit_test(a_full_disk_is_answered_and_survived),
         cmocka_unit_test(what_was_acknowledged_survives_a_kill),
         cmocka_unit_test(damaged_and_newer_databases_are_left_alone),
