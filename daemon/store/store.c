@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "daemon/store/connection.h"
+#include "daemon/store/request_list.h"
 #include "daemon/store/statement.h"
 
 #include <errno.h>
@@ -24,20 +25,6 @@ static const char begin[] = "BEGIN", commit[] = "COMMIT", rollback[] = "ROLLBACK
 static const char savepoint[] = "SAVEPOINT request";
 static const char rollback_to_savepoint[] = "ROLLBACK TO request";
 static const char release_savepoint[] = "RELEASE request";
-
-struct request {
-    store_work work;
-    store_done done;
-    void *data;
-    int result;
-    struct error *error; /* owned; only for a failure */
-    unsigned cost;       /* rows, of a bulk request */
-    struct request *next;
-};
-
-struct request_list {
-    struct request *first, *last;
-};
 
 /* The second reader takes the queries that any reader may take. */
 enum { READERS = 2 };
@@ -67,60 +54,6 @@ struct store {
     size_t pending;               /* used by the loop only */
     int open_handles;             /* likewise */
 };
-
-static void list_append(struct request_list *list, struct request *request)
-{
-    request->next = NULL;
-    if (list->last)
-        list->last->next = request;
-    else
-        list->first = request;
-    list->last = request;
-}
-
-/* Moves all of `from` (not empty) to the end of `to`. */
-static void list_join(struct request_list *to, struct request_list *from)
-{
-    if (to->last)
-        to->last->next = from->first;
-    else
-        to->first = from->first;
-    to->last = from->last;
-    *from = (struct request_list){0};
-}
-
-/* Takes at most `limit` requests from the front. */
-static struct request_list list_take(struct request_list *list, size_t limit)
-{
-    struct request_list taken = {list->first, NULL};
-    struct request *last = list->first;
-
-    while (last && last->next && --limit > 0)
-        last = last->next;
-    if (last) {
-        list->first = last->next;
-        if (!list->first)
-            list->last = NULL;
-        last->next = NULL;
-    }
-    taken.last = last;
-    return taken;
-}
-
-/* Takes requests from the front while their cost fits into `budget`, at least one. */
-static struct request_list list_take_bulk(struct request_list *list, unsigned budget)
-{
-    size_t count = 0;
-    unsigned cost = 0;
-
-    for (const struct request *request = list->first; request; request = request->next) {
-        if (count > 0 && cost + request->cost > budget)
-            break;
-        cost += request->cost;
-        count++;
-    }
-    return list_take(list, count);
-}
 
 static void request_fail(struct request *request, int result, const struct error *error)
 {
@@ -238,7 +171,7 @@ static void hand_back(struct store *store, struct request_list *list)
         damaged = damaged || request->result == -ERROR_DAMAGED;
     pthread_mutex_lock(&store->mutex);
     store->damaged = store->damaged || damaged;
-    list_join(&store->finished, list);
+    request_list_join(&store->finished, list);
     pthread_cond_signal(&store->finished_wake);
     pthread_mutex_unlock(&store->mutex);
     uv_async_send(&store->finished_some);
@@ -253,11 +186,11 @@ static struct request_list wait_for_requests(struct storage_thread *thread, size
     pthread_mutex_lock(&store->mutex);
     while (!(thread->queue.first && thread->due) && !thread->bulk.first && !store->stopping)
         pthread_cond_wait(&thread->wake, &store->mutex);
-    taken = list_take(&thread->queue, limit);
+    taken = request_list_take(&thread->queue, limit);
     if (!thread->queue.first && thread->bulk.first) {
-        struct request_list bulk = list_take_bulk(&thread->bulk, TRANSACTION_BULK_MAX);
+        struct request_list bulk = request_list_take_bulk(&thread->bulk, TRANSACTION_BULK_MAX);
 
-        list_join(&taken, &bulk);
+        request_list_join(&taken, &bulk);
     }
     thread->due = thread->queue.first != NULL;
     pthread_mutex_unlock(&store->mutex);
@@ -316,7 +249,7 @@ static struct request_list wait_for_query(struct storage_thread *thread)
     pthread_mutex_lock(&store->mutex);
     while (!thread->queue.first && !store->beside.first && !store->stopping)
         pthread_cond_wait(&thread->wake, &store->mutex);
-    taken = list_take(thread->queue.first ? &thread->queue : &store->beside, 1);
+    taken = request_list_take(thread->queue.first ? &thread->queue : &store->beside, 1);
     pthread_mutex_unlock(&store->mutex);
     return taken;
 }
@@ -412,7 +345,7 @@ static void hand_in(struct storage_thread *thread, bool due, store_work work, st
 
     store->pending++;
     pthread_mutex_lock(&store->mutex);
-    list_append(&thread->queue, request);
+    request_list_append(&thread->queue, request);
     if (due)
         thread_wake(thread);
     pthread_mutex_unlock(&store->mutex);
@@ -431,7 +364,7 @@ void store_write_bulk(struct store *store, unsigned cost, store_work work, store
     request->cost = cost;
     store->pending++;
     pthread_mutex_lock(&store->mutex);
-    list_append(&store->writer.bulk, request);
+    request_list_append(&store->writer.bulk, request);
     pthread_cond_signal(&store->writer.wake);
     pthread_mutex_unlock(&store->mutex);
 }
@@ -447,7 +380,7 @@ void store_read_beside(struct store *store, store_work work, store_done done, vo
 
     store->pending++;
     pthread_mutex_lock(&store->mutex);
-    list_append(&store->beside, request);
+    request_list_append(&store->beside, request);
     for (int i = 0; i < READERS; i++)
         pthread_cond_signal(&store->readers[i].wake);
     pthread_mutex_unlock(&store->mutex);

@@ -200,8 +200,8 @@ struct graph {
     /* set before program_prepare(): a backend may use algorithms whose results differ from run to
      * run, because they sum in any order */
     bool nondeterministic;
-    /* set before program_prepare(): parameters change by tensor_write() alone, so that a backend may
-     * keep what it makes of them */
+    /* set before program_prepare(): parameters change by tensor_write() alone, so that a backend
+     * may keep what it makes of them */
     bool constant_weights;
     /* set before program_prepare(): each update rounds the parameters to compute_type, so that
      * nothing has their other bits */
