@@ -1,5 +1,5 @@
-/* byte_samples.c: makes the first linear layer of a graph for evaluation multiply bytes as they are,
- * so that nobody has to turn them into float32 numbers. See graph.h. */
+/* byte_samples.c: makes the first linear layer of a graph for evaluation multiply bytes as they
+ * are, so that nobody has to turn them into float32 numbers. See graph.h. */
 #include "engine/graph/build.h"
 #include "engine/graph/operator.h"
 

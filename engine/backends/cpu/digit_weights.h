@@ -25,7 +25,7 @@ void digit_weights_release(struct digit_weights *weights); /* of zeros: allowed 
  * digits_pack_rows() says of rows. */
 bool digit_weights_write(struct digit_weights *weights, const float *values);
 
-/* Fills it for rows of bytes, so that byte k stands for (byte - mean[k]) factor[k]. Weights that are
- * not finite give results that are no numbers. */
+/* Fills it for rows of bytes, so that byte k stands for (byte - mean[k]) factor[k]. Weights that
+ * are not finite give results that are no numbers. */
 void digit_weights_write_for_bytes(struct digit_weights *weights, const float *values,
                                    const float *mean, const float *factor);

@@ -1,7 +1,7 @@
-/* operator_linear_bytes.c: linear layers that multiply bytes as they are (OP_LINEAR_BYTES). The
- * weights, times the factors by which the bytes would be normalised, become integers of three digits
- * whenever weights were written. What remains of the mean is an integer, too, so that it cancels
- * exactly. */
+/* operator_linear_bytes.c: linear layers that multiply bytes as they are (OP_LINEAR_BYTES).
+ * Whenever weights were written, the weights times the factors by which the bytes would be
+ * normalised become integers of three digits. What remains of the mean is an integer, too, so that
+ * it cancels exactly. */
 #include "base/cleanup.h"
 #include "engine/backends/cpu/digit_weights.h"
 #include "engine/backends/cpu/program.h"
