@@ -313,9 +313,9 @@ struct backend {
     void (*device_share)(struct backend_device *device,
                          void (*function)(void *context, int part, int parts), void *context);
 
-    /* Whether OP_LINEAR_BYTES is faster than a linear layer whose samples the host turns into
-     * float32 numbers. Optional: NULL means that the device does not run it. */
-    bool (*multiplies_bytes)(const struct backend_device *device);
+    /* Whether OP_LINEAR_BYTES of so many features is faster than a linear layer whose samples the
+     * host turns into float32 numbers. Optional: NULL means that the device does not run it. */
+    bool (*multiplies_bytes)(const struct backend_device *device, int64_t features);
 
     /* Whether the device can run the node; `reason` (256 bytes) says why not. Optional: NULL means
      * that it can run all. */

@@ -11,16 +11,18 @@
  * less than 2. */
 static const float FACTORS_RATIO_MOST = 4;
 
-/* The sums of a digit of the weights (-128 to 127) and bytes, less their mean, must fit 32 bits. */
-enum { FEATURES_MOST = INT32_MAX / (2 * 255 * 128) };
+/* The most that a mean of bytes can be. */
+static const float BYTE_MOST = 255;
 
-static bool factors_agree(const struct byte_normalisation *bytes)
+static bool constants_suit(const struct byte_normalisation *bytes)
 {
     float least = INFINITY, most = 0;
 
     for (int64_t i = 0; i < bytes->groups; i++) {
         float factor = fabsf(bytes->factor[i]);
 
+        if (!isfinite(factor) || !(bytes->mean[i] >= 0 && bytes->mean[i] <= BYTE_MOST))
+            return false;
         least = factor < least ? factor : least;
         most = factor > most ? factor : most;
     }
@@ -47,11 +49,11 @@ int32_t graph_find_bytes_layer(const struct graph *graph, const struct byte_norm
         return -1;
     x = &graph->tensors[node->input[0]];
     weight = &graph->tensors[node->input[1]];
-    return x->type == TENSOR_FLOAT32 && x->shape.rank == 2 && x->shape.extent[1] <= FEATURES_MOST &&
-                   x->shape.extent[1] % bytes->groups == 0 && weight->role == TENSOR_PARAMETER &&
-                   graph_single_reader(graph, node->input[1]) == reader && factors_agree(bytes)
-               ? reader
-               : -1;
+    if (x->type != TENSOR_FLOAT32 || x->shape.rank != 2 ||
+        x->shape.extent[1] % bytes->groups != 0 || weight->role != TENSOR_PARAMETER ||
+        graph_single_reader(graph, node->input[1]) != reader || !constants_suit(bytes))
+        return -1;
+    return reader;
 }
 
 void graph_read_bytes(struct graph *graph, int32_t layer, const struct byte_normalisation *bytes)

@@ -278,8 +278,9 @@ int graph_lower_precision(struct graph *graph, enum tensor_type type, struct err
  * -EINVAL if no layer can be quantized, or a range is missing. */
 int graph_quantize(struct graph *graph, const char *text, struct error *error);
 /* The linear layer that can multiply the samples as bytes: it alone reads them, each as one row,
- * and its weights are its own. -1: there is none, or the factors differ so much that the integers
- * that stand for the weights would hold the small ones less exactly than float32 does. */
+ * and its weights are its own. -1: there is none, a mean is none of bytes, or the factors differ so
+ * much that the integers that stand for the weights would hold the small ones less exactly than
+ * float32 does. */
 int32_t graph_find_bytes_layer(const struct graph *graph, const struct byte_normalisation *bytes);
 /* Makes that layer of a graph for evaluation an OP_LINEAR_BYTES, and the input [B,features] uint8.
  * The layer's name and parameters stay. After the model is built, and before

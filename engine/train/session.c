@@ -34,12 +34,13 @@ static int64_t largest(const int64_t batches[SESSION_BATCH_SIZES_MAX])
 
 static void read_bytes(const struct session_config *config, struct graph *graph)
 {
-    int32_t layer = -1;
+    int32_t layer = config->bytes && !config->quantization && config->backend->multiplies_bytes
+                        ? graph_find_bytes_layer(graph, config->bytes)
+                        : -1;
 
-    if (config->bytes && !config->quantization && config->backend->multiplies_bytes &&
-        config->backend->multiplies_bytes(config->device))
-        layer = graph_find_bytes_layer(graph, config->bytes);
-    if (layer >= 0)
+    if (layer >= 0 &&
+        config->backend->multiplies_bytes(
+            config->device, graph->tensors[graph->nodes[layer].input[0]].shape.extent[1]))
         graph_read_bytes(graph, layer, config->bytes);
 }
 

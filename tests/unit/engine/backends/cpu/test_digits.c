@@ -390,6 +390,8 @@ static int32_t find_layer(bool twice, bool image, const struct byte_normalisatio
 static void only_a_single_reader_takes_bytes(void **state)
 {
     static const float uneven[CHANNELS] = {1, 1, 5}, zero[CHANNELS] = {1, 0, 1};
+    static const float no_number[CHANNELS] = {1, NAN, 1};
+    static const float beyond[][CHANNELS] = {{0, -1, 0}, {0, 0, 300}, {NAN, 0, 0}};
     struct byte_normalisation other = constants;
 
     (void)state;
@@ -400,6 +402,13 @@ static void only_a_single_reader_takes_bytes(void **state)
     assert_int_equal(find_layer(false, false, &other), -1);
     other.factor = zero;
     assert_int_equal(find_layer(false, false, &other), -1);
+    other.factor = no_number;
+    assert_int_equal(find_layer(false, false, &other), -1);
+    other.factor = factors;
+    for (int i = 0; i < 3; i++) {
+        other.mean = beyond[i];
+        assert_int_equal(find_layer(false, false, &other), -1);
+    }
 }
 
 int main(void)
