@@ -251,3 +251,12 @@ void graph_find_fusions(const struct graph *graph, const struct fusion_rules *ru
         if (graph->nodes[i].op == OP_BATCH_NORM_BACKWARD)
             find_before(&search, i);
 }
+
+int32_t graph_overwritten_gradient(const struct graph *graph, const struct fusion *fusion)
+{
+    for (int i = 0; i < 2; i++)
+        if (fusion->incoming[i] >= 0 &&
+            graph_gradient_can_be_overwritten(graph, fusion->incoming[i]))
+            return fusion->incoming[i];
+    return -1;
+}

@@ -71,6 +71,9 @@ struct fusion {
 void graph_find_fusions(const struct graph *graph, const struct fusion_rules *rules,
                         struct fusion *fusions);
 
+/* The incoming gradient whose storage the computed one may take over; -1: none. */
+int32_t graph_overwritten_gradient(const struct graph *graph, const struct fusion *fusion);
+
 /* Whether the node is a sum that reads the tensor and that a node before `place` may compute: a
  * batch norm that makes the other summand. Such a sum needs the tensor earlier than its own place
  * in the graph says. */

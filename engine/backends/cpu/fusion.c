@@ -61,11 +61,10 @@ static void place_gradient(struct backend_program *program, const struct fusion 
 {
     const struct graph_node *behind = &program->graph->nodes[fusion->activation_backward];
     int32_t made = behind->output[0];
+    const int32_t overwritten = graph_overwritten_gradient(program->graph, fusion);
 
-    for (int i = 0; i < 2; i++)
-        if (fusion->incoming[i] >= 0 && program->alias[made] < 0 &&
-            graph_gradient_can_be_overwritten(program->graph, fusion->incoming[i]))
-            place_with(program, made, fusion->incoming[i]);
+    if (overwritten >= 0 && program->alias[made] < 0)
+        place_with(program, made, overwritten);
     if (fusion->gradient_sum >= 0) /* the sum of the gradients is never stored */
         place_with(program, behind->input[0], made);
 }
