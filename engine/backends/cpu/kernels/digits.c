@@ -136,24 +136,6 @@ void KERNEL_NAME(digits_pack_bytes)(const uint8_t *x, int64_t rows, int64_t dept
 
 /* ---- products -------------------------------------------------------------------------------- */
 
-/* Configures all eight tiles as whole ones. */
-__attribute__((target("amx-tile"))) static void begin_tiles(void)
-{
-    struct tile_configuration configuration = {.palette = 1};
-
-    for (int i = 0; i < 8; i++) {
-        configuration.row_bytes[i] = DIGITS_STEP;
-        configuration.rows[i] = AMX_ROWS;
-    }
-    MEMORY_IS_WRITTEN();
-    _tile_loadconfig(&configuration);
-}
-
-__attribute__((target("amx-tile"))) static void end_tiles(void)
-{
-    _tile_release();
-}
-
 /* The products of a tile of rows. A product of digits i and j of the operands counts 256^-(i + j)
  * of the highest: tiles 0 to 3 are the sums of those with i + j of 0 to 3. Tiles 4 to 6 are x. */
 __attribute__((target("amx-tile,amx-int8"))) static void
@@ -290,7 +272,7 @@ void KERNEL_NAME(digits_linear)(const struct digits_linear *task, int64_t rows)
     _Alignas(64) row_sums sums[AMX_ROWS];
     int64_t block = task->steps * DIGITS * DIGITS_TILE_BYTES;
 
-    begin_tiles();
+    amx_begin_whole_tiles();
     for (int64_t number = 0; number * LANES < task->out; number++) {
         struct group group = group_of(task, number);
 
@@ -302,7 +284,7 @@ void KERNEL_NAME(digits_linear)(const struct digits_linear *task, int64_t rows)
                           (const row_sums *)sums, task->y + row * task->y_row + number * LANES);
         }
     }
-    end_tiles();
+    amx_end_whole_tiles();
 }
 
 static void finish_bytes(const struct digits_linear *task, const struct group *group, int64_t rows,
@@ -326,7 +308,7 @@ void KERNEL_NAME(bytes_linear)(const struct digits_linear *task, int64_t rows)
 {
     _Alignas(64) row_sums sums[BYTES_ROWS];
 
-    begin_tiles();
+    amx_begin_whole_tiles();
     for (int64_t number = 0; number * LANES < task->out; number++) {
         struct group group = group_of(task, number);
 
@@ -338,7 +320,7 @@ void KERNEL_NAME(bytes_linear)(const struct digits_linear *task, int64_t rows)
                          (const row_sums *)sums, task->y + row * task->y_row + number * LANES);
         }
     }
-    end_tiles();
+    amx_end_whole_tiles();
 }
 
 #endif
