@@ -290,7 +290,7 @@ static const struct byte_normalisation constants = {
     .mean = means, .factor = factors, .groups = CHANNELS};
 
 /* Three layers, the first of which reads images. */
-static void build(struct graph *graph, bool bytes, bool constant_weights)
+static void build(struct graph *graph, bool bytes, bool constant_weights, enum tensor_type type)
 {
     struct error error;
     int32_t x, layer;
@@ -308,21 +308,22 @@ static void build(struct graph *graph, bool bytes, bool constant_weights)
     assert_int_equal(layer, 1);
     if (bytes)
         graph_read_bytes(graph, layer, &constants);
+    assert_int_equal(graph_lower_precision(graph, type, &error), 0);
     assert_int_equal(graph_finish(graph, &error), 0);
 }
 
 /* The outputs for such bytes; of weights that are multiplied by `scale` after a first run. */
-static void run_model(bool bytes, bool constant_weights, int threads, const uint8_t *samples,
-                      float scale, float *outputs)
+static void run_model(bool bytes, bool constant_weights, enum tensor_type type, int threads,
+                      const uint8_t *samples, float scale, float *outputs)
 {
     static const struct step_scalars scalars = {.step = 1, .gradient_scale = 1};
-    struct test_session_options options = {.threads = threads};
+    struct test_session_options options = {.threads = threads, .emulate_precision = true};
     struct test_session session;
     float *x = allocate(BATCH * FEATURES), *weights = allocate(150 * FEATURES);
     struct graph graph;
     int32_t first;
 
-    build(&graph, bytes, constant_weights);
+    build(&graph, bytes, constant_weights, type);
     test_session_open(&session, &graph, &options);
     test_session_initialize(&session, 3);
     if (bytes)
@@ -359,12 +360,30 @@ static void graphs_give_the_same(void **state)
         bool bytes = way & 1, constant_weights = way & 2;
         float expected[BATCH * OUTPUTS], one[BATCH * OUTPUTS], two[BATCH * OUTPUTS];
 
-        run_model(false, false, 1, samples, 0.5f, expected);
-        run_model(bytes, constant_weights, 1, samples, 0.5f, one);
-        run_model(bytes, constant_weights, 2, samples, 0.5f, two);
+        run_model(false, false, TENSOR_FLOAT32, 1, samples, 0.5f, expected);
+        run_model(bytes, constant_weights, TENSOR_FLOAT32, 1, samples, 0.5f, one);
+        run_model(bytes, constant_weights, TENSOR_FLOAT32, 2, samples, 0.5f, two);
         for (int i = 0; i < BATCH * OUTPUTS; i++)
             assert_true(fabsf(one[i] - expected[i]) < 1e-6f && fabsf(two[i] - one[i]) < 1e-6f);
     }
+}
+
+/* A graph that rounds its weights in each run multiplies by what it has rounded. */
+static void rounded_weights_are_those_of_the_run(void **state)
+{
+    const struct kernels *kernels = kernels_with_amx();
+    uint8_t samples[BATCH * FEATURES];
+    float expected[BATCH * OUTPUTS], found[BATCH * OUTPUTS];
+
+    (void)state;
+    for (int64_t i = 0; i < BATCH * FEATURES; i++)
+        samples[i] = (uint8_t)philox_draw(5, 6, (uint64_t)i).word[0];
+    if (!kernels)
+        return;
+    run_model(false, false, TENSOR_FLOAT16, 1, samples, 0.5f, expected);
+    run_model(false, true, TENSOR_FLOAT16, 1, samples, 0.5f, found);
+    for (int i = 0; i < BATCH * OUTPUTS; i++)
+        assert_true(fabsf(found[i] - expected[i]) < 1e-6f);
 }
 
 /* ---- which graphs read bytes ----------------------------------------------------------------- */
@@ -421,6 +440,7 @@ int main(void)
         cmocka_unit_test(sparse_rows_are_exact),
         cmocka_unit_test(bytes_with_strange_weights_are_no_numbers),
         cmocka_unit_test(graphs_give_the_same),
+        cmocka_unit_test(rounded_weights_are_those_of_the_run),
         cmocka_unit_test(only_a_single_reader_takes_bytes),
     };
 
