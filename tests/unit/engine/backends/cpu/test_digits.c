@@ -92,6 +92,20 @@ static struct digits_linear task_of(const struct product *p)
                                   .y_row = p->out};
 }
 
+/* Packs rows and weights and multiplies them. false: they are left to others. */
+static bool multiply(const struct kernels *kernels, struct product *p)
+{
+    struct digits_linear task = task_of(p);
+
+    task.x_scale = p->scale;
+    if (!digit_weights_write(&p->weights, p->values) ||
+        !kernels->digits_pack_rows(p->x, p->weights.balance, p->rows, p->depth, (int8_t *)p->packed,
+                                   p->scale))
+        return false;
+    kernels->digits_linear(&task, p->rows);
+    return true;
+}
+
 /* The largest error of a result, in ROUNDOFF times the sum of its products' sizes. A sum of n
  * float32 products may be off by n of these (Higham 2002, Accuracy and Stability of Numerical
  * Algorithms, 3.1). Here it is less than 1, and more as soon as a product of digits is missing. */
@@ -125,15 +139,10 @@ static void products_are_as_exact_as_float32(void **state)
 
     (void)state;
     for (size_t i = 0; kernels && i < sizeof shapes / sizeof shapes[0]; i++) {
-        struct digits_linear task;
         struct product p;
 
         product_make(&p, shapes[i][0], shapes[i][1], shapes[i][2], i);
-        task = task_of(&p);
-        task.x_scale = p.scale;
-        assert_true(digit_weights_write(&p.weights, p.values));
-        assert_true(kernels->digits_pack_rows(p.x, p.rows, p.depth, (int8_t *)p.packed, p.scale));
-        kernels->digits_linear(&task, p.rows);
+        assert_true(multiply(kernels, &p));
         assert_true(product_check(&p, NULL, NULL) < 1);
         product_release(&p);
     }
@@ -202,10 +211,7 @@ static void the_largest_sums_fit(void **state)
     kernels->bytes_linear(&task, p.rows);
     assert_true(fabs(p.y[0] / (-254.0 * (double)depth) - 1) < 1e-6);
     assert_true(fabs(p.y[1] / (254.0 * (double)depth) - 1) < 1e-6);
-    assert_true(digit_weights_write(&p.weights, p.values));
-    assert_true(kernels->digits_pack_rows(p.x, p.rows, depth, (int8_t *)p.packed, p.scale));
-    task.x_scale = p.scale;
-    kernels->digits_linear(&task, p.rows);
+    assert_true(multiply(kernels, &p));
     assert_true(fabs(p.y[0] / (double)depth - 1) < 1e-6);
     assert_true(fabs(p.y[1] / (double)depth + 1) < 1e-6);
     free(constants);
@@ -223,12 +229,77 @@ static void strange_rows_are_left_to_others(void **state)
         struct product p;
 
         product_make(&p, 20, 300, 3, i);
+        assert_true(digit_weights_write(&p.weights, p.values));
         p.x[19 * 300 + 77] = strange[i];
         p.values[300 + 77] = strange[i];
-        assert_false(kernels->digits_pack_rows(p.x, p.rows, p.depth, (int8_t *)p.packed, p.scale));
-        assert_true(
-            kernels->digits_pack_rows(p.x, p.rows - 1, p.depth, (int8_t *)p.packed, p.scale));
+        assert_false(kernels->digits_pack_rows(p.x, p.weights.balance, p.rows, p.depth,
+                                               (int8_t *)p.packed, p.scale));
+        assert_true(kernels->digits_pack_rows(p.x, p.weights.balance, p.rows - 1, p.depth,
+                                              (int8_t *)p.packed, p.scale));
         assert_false(digit_weights_write(&p.weights, p.values));
+        product_release(&p);
+    }
+}
+
+/* Features of other units, with weights to match: a table that is not standardised. */
+static void features_of_other_units_are_as_exact(void **state)
+{
+    static const struct {
+        int64_t depth, large; /* features, and those that are a million times the others */
+    } cases[] = {{130, 1}, {200, 3}, {256, 128}, {500, 2}, {784, 300}};
+    const struct kernels *kernels = kernels_with_amx();
+
+    (void)state;
+    for (size_t i = 0; kernels && i < sizeof cases / sizeof cases[0]; i++) {
+        struct product p;
+
+        product_make(&p, 20, cases[i].depth, 33, i);
+        for (int64_t k = 0; k < cases[i].large; k++) {
+            for (int64_t r = 0; r < p.rows; r++)
+                p.x[r * p.depth + k] *= 1e6f;
+            for (int64_t o = 0; o < p.out; o++)
+                p.values[o * p.depth + k] *= 1e-6f;
+        }
+        assert_true(multiply(kernels, &p));
+        assert_true(product_check(&p, NULL, NULL) < 1);
+        product_release(&p);
+    }
+}
+
+/* A large weight of a feature that is 0 costs the others of its row nothing. */
+static void large_weights_that_meet_zeros_cost_nothing(void **state)
+{
+    const struct kernels *kernels = kernels_with_amx();
+
+    (void)state;
+    for (float large = 1; kernels && large < 1e9f; large *= 8) {
+        struct product p;
+
+        product_make(&p, 20, 200, 33, 1);
+        p.values[7 * p.depth + 11] = large;
+        for (int64_t r = 0; r < p.rows; r++)
+            p.x[r * p.depth + 11] = 0;
+        assert_true(!multiply(kernels, &p) || product_check(&p, NULL, NULL) < 1);
+        product_release(&p);
+    }
+}
+
+/* Squares of small numbers leave float32's range, and yet such rows are exact or left to others. */
+static void small_rows_are_as_exact(void **state)
+{
+    const struct kernels *kernels = kernels_with_amx();
+
+    (void)state;
+    for (float size = 1; kernels && size > 1e-36f; size /= 10) {
+        struct product p;
+
+        product_make(&p, 1, 300, 5, 1);
+        memset(p.bias, 0, 5 * sizeof *p.bias);
+        for (int64_t k = 0; k < p.depth; k++)
+            p.x[k] *= size * (k ? 1e-3f : 1);
+        for (int64_t o = 0; o < p.out; o++)
+            p.values[o * p.depth] = 0;
+        assert_true(!multiply(kernels, &p) || product_check(&p, NULL, NULL) < 1);
         product_release(&p);
     }
 }
@@ -237,7 +308,6 @@ static void strange_rows_are_left_to_others(void **state)
 static void sparse_rows_are_exact(void **state)
 {
     const struct kernels *kernels = kernels_with_amx();
-    struct digits_linear task;
     struct product p;
 
     (void)state;
@@ -246,11 +316,7 @@ static void sparse_rows_are_exact(void **state)
     product_make(&p, 2, 300, 5, 1);
     memset(p.x, 0, 600 * sizeof *p.x);
     p.x[300 + 299] = -2.5f;
-    task = task_of(&p);
-    task.x_scale = p.scale;
-    assert_true(digit_weights_write(&p.weights, p.values));
-    assert_true(kernels->digits_pack_rows(p.x, p.rows, p.depth, (int8_t *)p.packed, p.scale));
-    kernels->digits_linear(&task, p.rows);
+    assert_true(multiply(kernels, &p));
     assert_memory_equal(p.y, p.bias, 5 * sizeof *p.y);
     assert_true(product_check(&p, NULL, NULL) < 2);
     product_release(&p);
@@ -437,6 +503,9 @@ int main(void)
         cmocka_unit_test(bytes_are_as_exact_as_float32),
         cmocka_unit_test(the_largest_sums_fit),
         cmocka_unit_test(strange_rows_are_left_to_others),
+        cmocka_unit_test(features_of_other_units_are_as_exact),
+        cmocka_unit_test(large_weights_that_meet_zeros_cost_nothing),
+        cmocka_unit_test(small_rows_are_as_exact),
         cmocka_unit_test(sparse_rows_are_exact),
         cmocka_unit_test(bytes_with_strange_weights_are_no_numbers),
         cmocka_unit_test(graphs_give_the_same),
