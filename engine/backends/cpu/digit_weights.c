@@ -145,6 +145,23 @@ static bool find_balance(const struct digit_weights *weights, const float *value
     return true;
 }
 
+/* The largest number of a row times the factors, or balanced. INFINITY: it cannot be integers. */
+static double find_most(const struct digit_weights *weights, const float *values,
+                        const float *factor)
+{
+    double most = 0, sum = 0;
+    int64_t others = 0;
+
+    for (int64_t k = 0; k < weights->depth; k++) {
+        double size = fabs(weight_of(weights, values, factor, k));
+
+        most = size > most ? size : most;
+        sum += size;
+        others += size != 0;
+    }
+    return most * (double)others <= DIGITS_PEAK_MOST * sum && isfinite(sum) ? most : INFINITY;
+}
+
 bool digit_weights_write(struct digit_weights *weights, const float *values)
 {
     int64_t depth = weights->depth;
@@ -152,17 +169,9 @@ bool digit_weights_write(struct digit_weights *weights, const float *values)
     if (!find_balance(weights, values))
         return false;
     for (int64_t row = 0; row < weights->out; row++, values += depth) {
-        double most = 0, sum = 0;
-        int64_t others = 0;
+        double most = find_most(weights, values, NULL);
 
-        for (int64_t k = 0; k < depth; k++) {
-            double size = fabs(weight_of(weights, values, NULL, k));
-
-            most = size > most ? size : most;
-            sum += size;
-            others += size != 0;
-        }
-        if (most * (double)others > DIGITS_PEAK_MOST * sum || (most > 0 && most < ROW_LEAST))
+        if (!isfinite(most) || (most > 0 && most < ROW_LEAST))
             return false;
         write_row(weights, row, values, NULL, NULL, most);
     }
@@ -175,17 +184,10 @@ void digit_weights_write_for_bytes(struct digit_weights *weights, const float *v
     int64_t depth = weights->depth;
 
     for (int64_t row = 0; row < weights->out; row++, values += depth) {
-        bool finite = true;
-        double most = 0;
+        double most = find_most(weights, values, factor);
 
-        for (int64_t k = 0; k < depth; k++) {
-            double size = fabs(weight_of(weights, values, factor, k));
-
-            finite &= size < INFINITY;
-            most = size > most ? size : most;
-        }
-        write_row(weights, row, values, mean, factor, finite ? most : 0);
-        if (!finite)
+        write_row(weights, row, values, mean, factor, isfinite(most) ? most : 0);
+        if (!isfinite(most))
             weights->scale[row] = NAN;
     }
 }

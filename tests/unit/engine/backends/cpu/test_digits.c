@@ -452,6 +452,72 @@ static void rounded_weights_are_those_of_the_run(void **state)
         assert_true(fabsf(found[i] - expected[i]) < 1e-6f);
 }
 
+/* One layer that reads bytes. The weight of feature 11 and output 7 is `large`. */
+static void run_layer(bool relu, float large, const uint8_t *samples, const float *weights,
+                      float *outputs)
+{
+    static const struct step_scalars scalars = {.step = 1, .gradient_scale = 1};
+    static const float mean = 0, factor = 1 / 255.0f;
+    static const struct byte_normalisation plain = {&mean, &factor, 1, false};
+    struct test_session session;
+    float *x = allocate(BATCH * FEATURES), *own = allocate(OUTPUTS * FEATURES);
+    struct graph graph;
+    struct error error;
+    int32_t layer;
+
+    graph_init(&graph, BATCH, false);
+    layer = graph_input(&graph, TENSOR_FLOAT32, (int64_t[]){FEATURES}, 1);
+    layer = graph_linear(&graph, layer, "first", OUTPUTS, false);
+    if (relu)
+        graph_activation(&graph, layer, "relu", ACTIVATION_RELU);
+    graph_read_bytes(&graph, graph_find_bytes_layer(&graph, &plain), &plain);
+    assert_int_equal(graph_finish(&graph, &error), 0);
+    test_session_open(&session, &graph, &(struct test_session_options){.threads = 2});
+    memcpy(own, weights, OUTPUTS * FEATURES * sizeof *own);
+    own[7 * FEATURES + 11] = large;
+    test_session_write(&session, graph_find_tensor(&graph, "first.weight"), own);
+    memcpy(x, samples, BATCH * FEATURES);
+    test_session_input(&session, graph.input, x);
+    test_session_run(&session, PROGRAM_FORWARD, &scalars);
+    test_session_read(&session, graph.output, outputs);
+    test_session_close(&session);
+    graph_release(&graph);
+    free(own);
+    free(x);
+}
+
+/* A large weight of a pixel that is always 0 costs the others of its row nothing, and one that is
+ * not finite makes the row's results no numbers, and no others. */
+static void strange_weights_of_bytes_are_multiplied_one_by_one(void **state)
+{
+    static const float large[] = {1, 100, 1e8f, INFINITY, NAN};
+    uint8_t samples[BATCH * FEATURES];
+    float *weights = allocate(OUTPUTS * FEATURES);
+
+    (void)state;
+    draw(weights, OUTPUTS * FEATURES, 9, 0.5f);
+    for (int64_t i = 0; i < BATCH * FEATURES; i++)
+        samples[i] = i % FEATURES == 11 ? 0 : (uint8_t)philox_draw(5, 6, (uint64_t)i).word[0];
+    for (int i = 0; kernels_with_amx() && i < 2 * 5; i++) {
+        float outputs[BATCH * OUTPUTS];
+        bool relu = i & 1;
+
+        run_layer(relu, large[i / 2], samples, weights, outputs);
+        for (int y = 0; y < BATCH * OUTPUTS; y++) {
+            double sum = 0;
+
+            for (int64_t k = 0; k < FEATURES; k++)
+                sum += samples[y / OUTPUTS * FEATURES + k] / 255.0 *
+                       (k == 11 ? 0 : weights[y % OUTPUTS * FEATURES + k]);
+            if (y % OUTPUTS == 7 && !isfinite(large[i / 2]))
+                assert_true(isnan(outputs[y]));
+            else
+                assert_true(fabs(outputs[y] - (relu && sum < 0 ? 0 : sum)) < 4e-6);
+        }
+    }
+    free(weights);
+}
+
 /* ---- which graphs read bytes ----------------------------------------------------------------- */
 
 static int32_t find_layer(bool twice, bool image, const struct byte_normalisation *bytes)
@@ -510,6 +576,7 @@ int main(void)
         cmocka_unit_test(bytes_with_strange_weights_are_no_numbers),
         cmocka_unit_test(graphs_give_the_same),
         cmocka_unit_test(rounded_weights_are_those_of_the_run),
+        cmocka_unit_test(strange_weights_of_bytes_are_multiplied_one_by_one),
         cmocka_unit_test(only_a_single_reader_takes_bytes),
     };
 
