@@ -26,7 +26,8 @@ static const char savepoint[] = "SAVEPOINT request";
 static const char rollback_to_savepoint[] = "ROLLBACK TO request";
 static const char release_savepoint[] = "RELEASE request";
 
-/* The second reader takes the queries that any reader may take. */
+/* The first reader keeps the order of store_read(). Of the queries that any reader may take it
+ * takes one only while all others are busy, so that one long query holds up nothing. */
 enum { READERS = 2 };
 
 struct storage_thread {
@@ -38,6 +39,7 @@ struct storage_thread {
     struct request_list queue;
     struct request_list bulk; /* the writer's: it takes a few at a time once `queue` is empty */
     bool due;                 /* something in the queue must not wait any longer */
+    bool busy;                /* of a reader: it runs a query */
 };
 
 struct store {
@@ -239,17 +241,41 @@ static void *run_writer(void *data)
 
 /* ---- the readers ----------------------------------------------------------------------------- */
 
+static void wake_readers(struct store *store)
+{
+    for (int i = 0; i < READERS; i++)
+        pthread_cond_signal(&store->readers[i].wake);
+}
+
+/* The queue from which the reader takes its next query; NULL: none is for it. */
+static struct request_list *queue_for(struct storage_thread *thread)
+{
+    struct store *store = thread->store;
+    bool idle = false; /* another reader is */
+
+    if (thread->queue.first)
+        return &thread->queue;
+    for (int i = 1; thread == store->readers && i < READERS; i++)
+        idle = idle || !store->readers[i].busy;
+    return store->beside.first && !idle ? &store->beside : NULL;
+}
+
 /* Waits for a query: the thread's own, or one that any reader may take. Returns an empty list when
  * the store closes. */
 static struct request_list wait_for_query(struct storage_thread *thread)
 {
     struct store *store = thread->store;
-    struct request_list taken;
+    struct request_list *queue, taken = {0};
 
     pthread_mutex_lock(&store->mutex);
-    while (!thread->queue.first && !store->beside.first && !store->stopping)
+    thread->busy = false;
+    while (!(queue = queue_for(thread)) && !store->stopping)
         pthread_cond_wait(&thread->wake, &store->mutex);
-    taken = request_list_take(thread->queue.first ? &thread->queue : &store->beside, 1);
+    if (queue)
+        taken = request_list_take(queue, 1);
+    thread->busy = true;
+    if (store->beside.first) /* the first reader may take it now */
+        wake_readers(store);
     pthread_mutex_unlock(&store->mutex);
     return taken;
 }
@@ -381,8 +407,7 @@ void store_read_beside(struct store *store, store_work work, store_done done, vo
     store->pending++;
     pthread_mutex_lock(&store->mutex);
     request_list_append(&store->beside, request);
-    for (int i = 0; i < READERS; i++)
-        pthread_cond_signal(&store->readers[i].wake);
+    wake_readers(store);
     pthread_mutex_unlock(&store->mutex);
 }
 

@@ -8,7 +8,7 @@
  *   once that COMMIT is on disk, so what a caller is told is still true after a power cut.
  *
  *   The reader answers queries on a read-only connection and does the other blocking reads (logs).
- *   A second reader shares those queries that may overtake others.
+ *   A second reader takes those queries that may overtake others.
  *
  * Each write request runs in a savepoint of its own, so a request that fails does not undo the
  * others. Requests of one kind run in the order in which they were submitted, and so do their
@@ -60,7 +60,7 @@ void store_close(struct store *store);
 void store_write(struct store *store, store_work work, store_done done, void *data);
 void store_read(struct store *store, store_work work, store_done done, void *data);
 /* Like store_read(), for long queries that nothing else depends on: two may run at once, and other
- * reads, submitted before or after, may overtake them. */
+ * reads, submitted before or after, may overtake them. One alone holds up no other read. */
 void store_read_beside(struct store *store, store_work work, store_done done, void *data);
 /* Like store_write(), for a change that no caller waits for. It joins the next transaction, which
  * begins within 10 ms. It keeps its place in the order. */

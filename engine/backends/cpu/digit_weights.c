@@ -8,18 +8,25 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Exponents of the balance, of either sign: what differs less does so by chance. */
+enum { BALANCE_LEAST = 4, BALANCE_MOST = 100 };
+
+/* The factor of a row whose largest number is less would leave float32's range. */
+static const double ROW_LEAST = DIGITS_MOST * (double)__FLT_MIN__;
+
 int digit_weights_create(int64_t out, int64_t depth, struct digit_weights *weights,
                          struct error *error)
 {
     int64_t padded = digits_steps(depth) * DIGITS_STEP;
-    size_t groups, digits, offset, all;
+    size_t groups, digits, offset, scale, all;
 
     *weights = (struct digit_weights){
         .out = out, .depth = depth, .packing = int8_packing_of(DIGITS * out, padded, DIGITS)};
     groups = (size_t)weights->packing.groups;
     digits = align_up(int8_packing_sums(&weights->packing), MEMORY_ALIGNMENT);
     offset = align_up(groups * DIGITS * INT8_LANES * sizeof(int32_t), MEMORY_ALIGNMENT);
-    all = align_up(digits + offset + groups * INT8_LANES * sizeof(float), MEMORY_ALIGNMENT);
+    scale = align_up(groups * INT8_LANES * sizeof(float), MEMORY_ALIGNMENT);
+    all = align_up(digits + offset + scale + (size_t)depth * sizeof(float), MEMORY_ALIGNMENT);
     weights->memory = aligned_alloc(MEMORY_ALIGNMENT, all);
     if (!weights->memory)
         return error_no_memory(error, "the weights of a linear layer");
@@ -27,6 +34,7 @@ int digit_weights_create(int64_t out, int64_t depth, struct digit_weights *weigh
     weights->digits = (int8_t *)weights->memory;
     weights->offset = (int32_t *)(void *)(weights->memory + digits);
     weights->scale = (float *)(void *)(weights->memory + digits + offset);
+    weights->balance = (float *)(void *)(weights->memory + digits + offset + scale);
     return 0;
 }
 
@@ -69,21 +77,24 @@ static void write_offset(const struct digit_weights *weights, int64_t row, doubl
     }
 }
 
-static double product(const float *values, const float *factor, int64_t k)
+/* A number of a row, times the factor of its feature; without factors the features are balanced. */
+static double weight_of(const struct digit_weights *weights, const float *values,
+                        const float *factor, int64_t k)
 {
-    return factor ? (double)values[k] * factor[k] : values[k];
+    return factor ? (double)values[k] * factor[k] : (double)values[k] / weights->balance[k];
 }
 
 /* Writes a row, times the factors, which has this largest number. */
 static void write_row(const struct digit_weights *weights, int64_t row, const float *values,
                       const float *mean, const float *factor, double most)
 {
-    /* a row that is too small for float32's range is as good as 0 */
-    double inverse = most > DIGITS_MOST * (double)__FLT_MIN__ ? DIGITS_MOST / most : 0, sum = 0;
+    /* times bytes, a smaller row is as good as 0 */
+    double inverse = most >= ROW_LEAST ? DIGITS_MOST / most : 0, sum = 0;
 
     weights->scale[row] = inverse > 0 ? (float)(most / DIGITS_MOST) : 0;
     for (int64_t k = 0; k < weights->depth; k++) {
-        int32_t integer = inverse > 0 ? (int32_t)lrint(product(values, factor, k) * inverse) : 0;
+        int32_t integer =
+            inverse > 0 ? (int32_t)lrint(weight_of(weights, values, factor, k) * inverse) : 0;
 
         sum += mean ? (double)integer * mean[k] : 0;
         write_digits(weights, row, k, integer);
@@ -91,23 +102,76 @@ static void write_row(const struct digit_weights *weights, int64_t row, const fl
     write_offset(weights, row, sum);
 }
 
+/* The means of the exponents of the weights other than 0 of INT8_LANES features, or of `count`;
+ * NAN: there are none. false: a weight is not finite. */
+static bool average_exponents(const struct digit_weights *weights, const float *values,
+                              int64_t count, float *means)
+{
+    int64_t sums[INT8_LANES] = {0}, numbers[INT8_LANES] = {0};
+
+    for (int64_t row = 0; row < weights->out; row++, values += weights->depth)
+        for (int64_t k = 0; k < count; k++) {
+            if (!isfinite(values[k]))
+                return false;
+            sums[k] += values[k] != 0 ? ilogbf(values[k]) : 0;
+            numbers[k] += values[k] != 0;
+        }
+    for (int64_t k = 0; k < count; k++)
+        means[k] = numbers[k] ? (float)sums[k] / (float)numbers[k] : NAN;
+    return true;
+}
+
+/* Finds the powers of two, by what the mean exponents of the features differ from that of all.
+ * false: a weight is not finite. */
+static bool find_balance(const struct digit_weights *weights, const float *values)
+{
+    int64_t depth = weights->depth, numbers = 0;
+    float *balance = weights->balance, sum = 0;
+
+    for (int64_t k = 0; k < depth; k += INT8_LANES)
+        if (!average_exponents(weights, values + k, depth - k < INT8_LANES ? depth - k : INT8_LANES,
+                               balance + k))
+            return false;
+    for (int64_t k = 0; k < depth; k++) {
+        sum += isnan(balance[k]) ? 0 : balance[k];
+        numbers += !isnan(balance[k]);
+    }
+    for (int64_t k = 0; k < depth; k++) {
+        float exponent = isnan(balance[k]) ? 0 : balance[k] - sum / (float)numbers;
+
+        exponent = fabsf(exponent) < BALANCE_LEAST ? 0 : rintf(exponent);
+        balance[k] = exp2f(fmaxf(-BALANCE_MOST, fminf(exponent, BALANCE_MOST)));
+    }
+    return true;
+}
+
+/* The largest number of a row times the factors, or balanced. INFINITY: it cannot be integers. */
+static double find_most(const struct digit_weights *weights, const float *values,
+                        const float *factor)
+{
+    double most = 0, sum = 0;
+    int64_t others = 0;
+
+    for (int64_t k = 0; k < weights->depth; k++) {
+        double size = fabs(weight_of(weights, values, factor, k));
+
+        most = size > most ? size : most;
+        sum += size;
+        others += size != 0;
+    }
+    return most * (double)others <= DIGITS_PEAK_MOST * sum && isfinite(sum) ? most : INFINITY;
+}
+
 bool digit_weights_write(struct digit_weights *weights, const float *values)
 {
     int64_t depth = weights->depth;
 
+    if (!find_balance(weights, values))
+        return false;
     for (int64_t row = 0; row < weights->out; row++, values += depth) {
-        double most = 0, squares = 0;
-        int64_t others = 0;
+        double most = find_most(weights, values, NULL);
 
-        for (int64_t k = 0; k < depth; k++) {
-            double size = fabs((double)values[k]);
-
-            most = size > most ? size : most;
-            squares += size * size;
-            others += size != 0;
-        }
-        if (!isfinite(squares) ||
-            most * most * (double)others > DIGITS_PEAK_MOST * DIGITS_PEAK_MOST * squares)
+        if (!isfinite(most) || (most > 0 && most < ROW_LEAST))
             return false;
         write_row(weights, row, values, NULL, NULL, most);
     }
@@ -120,17 +184,10 @@ void digit_weights_write_for_bytes(struct digit_weights *weights, const float *v
     int64_t depth = weights->depth;
 
     for (int64_t row = 0; row < weights->out; row++, values += depth) {
-        bool finite = true;
-        double most = 0;
+        double most = find_most(weights, values, factor);
 
-        for (int64_t k = 0; k < depth; k++) {
-            double size = fabs(product(values, factor, k));
-
-            finite &= size < INFINITY;
-            most = size > most ? size : most;
-        }
-        write_row(weights, row, values, mean, factor, finite ? most : 0);
-        if (!finite)
+        write_row(weights, row, values, mean, factor, isfinite(most) ? most : 0);
+        if (!isfinite(most))
             weights->scale[row] = NAN;
     }
 }

@@ -13,7 +13,8 @@ struct digit_weights {
     int8_t *digits;
     int32_t *offset;
     float *scale;
-    char *memory; /* owned: all three */
+    float *balance; /* [depth], powers of two: the features have to be multiplied by them */
+    char *memory;   /* owned: all four */
 };
 
 /* Room for [out, depth] weights. The caller releases it with digit_weights_release(). */
@@ -21,11 +22,13 @@ int digit_weights_create(int64_t out, int64_t depth, struct digit_weights *weigh
                          struct error *error);
 void digit_weights_release(struct digit_weights *weights); /* of zeros: allowed */
 
-/* Fills it. false: the numbers of a row differ too much, or are not finite, as
- * digits_pack_rows() says of rows. */
+/* Fills it, and balances the features: the mean sizes of their weights become alike. false: a row
+ * has then a number of more than DIGITS_PEAK_MOST times the mean size of those that are not 0, or
+ * one that is not finite. */
 bool digit_weights_write(struct digit_weights *weights, const float *values);
 
-/* Fills it for rows of bytes, so that byte k stands for (byte - mean[k]) factor[k]. Weights that
- * are not finite give results that are no numbers. */
+/* Fills it for rows of bytes, so that byte k stands for (byte - mean[k]) factor[k]. Of a row that
+ * digit_weights_write() would not take, without a balance, the scale is NAN, and so are its
+ * results. */
 void digit_weights_write_for_bytes(struct digit_weights *weights, const float *values,
                                    const float *mean, const float *factor);

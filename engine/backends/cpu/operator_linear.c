@@ -67,11 +67,13 @@ static bool dividing_columns_pays(const struct linear_state *state, bool forward
     return packed > copied;
 }
 
-/* Whether tasks try to compute the rows by integers first. */
+/* Whether tasks try to compute the rows by integers first. The weights are then those that were
+ * written, not what another node makes of them in each run, such as a rounded copy. */
 static bool takes_digits(const struct backend_program *program, const struct graph_node *node,
                          const struct linear_state *state)
 {
     return node->op == OP_LINEAR && !state->bfloat16 &&
+           program_tensor(program, state->b)->role == TENSOR_PARAMETER &&
            linear_digits_pay(program, state->data / program_threads(program), state->out,
                              state->in);
 }

@@ -82,7 +82,8 @@ bool linear_digits_run(const struct backend_program *program, const struct linea
     for (int64_t row = 0, count; row < rows->count; row += count) {
         count = rows->count - row < digits->block ? rows->count - row : digits->block;
         if (!digits->fits ||
-            !kernels->digits_pack_rows(rows->x + row * depth, count, depth, packed, scale))
+            !kernels->digits_pack_rows(rows->x + row * depth, digits->weights.balance, count, depth,
+                                       packed, scale))
             return false;
         product.y = rows->y + row * product.y_row;
         kernels->digits_linear(&product, count);

@@ -9,10 +9,10 @@
 #if !defined(__AVX512F__)
 
 /* Never called: only processors of the highest level have AMX. */
-bool KERNEL_NAME(digits_pack_rows)(const float *x, int64_t rows, int64_t depth, int8_t *packed,
-                                   float *scale)
+bool KERNEL_NAME(digits_pack_rows)(const float *x, const float *balance, int64_t rows,
+                                   int64_t depth, int8_t *packed, float *scale)
 {
-    (void)x, (void)rows, (void)depth, (void)packed, (void)scale;
+    (void)x, (void)balance, (void)rows, (void)depth, (void)packed, (void)scale;
     return false;
 }
 
@@ -35,8 +35,9 @@ void KERNEL_NAME(bytes_linear)(const struct digits_linear *task, int64_t rows)
 #include "engine/backends/cpu/kernels/amx.h"
 #include "engine/backends/cpu/kernels/vector.h"
 
-/* Below this the row's factor, or its inverse, would leave float32's range. */
-static const float LEAST = 1e-30f;
+/* Below this the squares of a row's numbers, or the inverse of its factor, would leave float32's
+ * range. */
+static const float LEAST = 1e-15f;
 
 enum {
     LANES = 16,
@@ -54,8 +55,13 @@ static __mmask16 mask_of(int64_t count)
     return count >= LANES ? 0xffff : count > 0 ? (__mmask16)((1u << count) - 1) : 0;
 }
 
+static ALWAYS_INLINE __m512 load_balanced(const float *x, const float *balance, __mmask16 mask)
+{
+    return _mm512_mul_ps(_mm512_maskz_loadu_ps(mask, x), _mm512_maskz_loadu_ps(mask, balance));
+}
+
 /* The factor of a row, or -1: it cannot be integers. */
-static float find_scale(const float *x, int64_t depth)
+static float find_scale(const float *x, const float *balance, int64_t depth)
 {
     __m512 most = _mm512_setzero_ps(), squares = _mm512_setzero_ps();
     __m512 nothing = _mm512_setzero_ps();
@@ -63,7 +69,7 @@ static float find_scale(const float *x, int64_t depth)
     float largest, mean;
 
     for (int64_t k = 0; k < depth; k += LANES) {
-        __m512 value = _mm512_maskz_loadu_ps(mask_of(depth - k), x + k);
+        __m512 value = load_balanced(x + k, balance + k, mask_of(depth - k));
 
         most = _mm512_max_ps(most, _mm512_abs_ps(value));
         squares = _mm512_fmadd_ps(value, value, squares);
@@ -81,12 +87,13 @@ static float find_scale(const float *x, int64_t depth)
 }
 
 /* The digits of a step of a row. */
-static ALWAYS_INLINE void pack_step(const float *x, int64_t count, __m512 inverse, int8_t *to)
+static ALWAYS_INLINE void pack_step(const float *x, const float *balance, int64_t count,
+                                    __m512 inverse, int8_t *to)
 {
     const __m512i half = _mm512_set1_epi32(DIGITS_BASE / 2);
 
-    for (int part = 0; part < DIGITS_STEP / LANES; part++, to += LANES) {
-        __m512 value = _mm512_maskz_loadu_ps(mask_of(count - part * LANES), x + part * LANES);
+    for (int k = 0; k < DIGITS_STEP; k += LANES, to += LANES) {
+        __m512 value = load_balanced(x + k, balance + k, mask_of(count - k));
         __m512i integer = _mm512_cvtps_epi32(_mm512_mul_ps(value, inverse));
 
         for (int d = DIGITS - 1; d >= 0; d--) {
@@ -98,8 +105,8 @@ static ALWAYS_INLINE void pack_step(const float *x, int64_t count, __m512 invers
     }
 }
 
-bool KERNEL_NAME(digits_pack_rows)(const float *x, int64_t rows, int64_t depth, int8_t *packed,
-                                   float *scale)
+bool KERNEL_NAME(digits_pack_rows)(const float *x, const float *balance, int64_t rows,
+                                   int64_t depth, int8_t *packed, float *scale)
 {
     int64_t steps = digits_steps(depth), block = steps * DIGITS * DIGITS_TILE_BYTES;
 
@@ -107,12 +114,13 @@ bool KERNEL_NAME(digits_pack_rows)(const float *x, int64_t rows, int64_t depth, 
         int8_t *to = packed + r / AMX_ROWS * block + r % AMX_ROWS * DIGITS_STEP;
         __m512 inverse;
 
-        scale[r] = find_scale(x, depth);
+        scale[r] = find_scale(x, balance, depth);
         if (scale[r] < 0)
             return false;
         inverse = _mm512_set1_ps(scale[r] > 0 ? 1 / scale[r] : 0);
         for (int64_t step = 0; step < steps; step++, to += DIGITS * DIGITS_TILE_BYTES)
-            pack_step(x + step * DIGITS_STEP, depth - step * DIGITS_STEP, inverse, to);
+            pack_step(x + step * DIGITS_STEP, balance + step * DIGITS_STEP,
+                      depth - step * DIGITS_STEP, inverse, to);
     }
     return true;
 }

@@ -5,6 +5,11 @@
  * et al. 2012, doi:10.1007/s11075-011-9478-1, split matrices in this way; Ootomo et al. 2024,
  * arXiv:2306.11975, by integers of 8 bits).
  *
+ * An integer is as exact as the largest number of its row allows, so a small number with a large
+ * partner in the other operand would lose what counts. Each feature is therefore multiplied by a
+ * power of two, and its weights divided by it, so that the weights of all features are about as
+ * large.
+ *
  * The rows may be bytes as well, such as those of images, which are one digit without a sign.
  *
  * Packed rows are [row / AMX_ROWS][depth / 64][digit][AMX_ROWS][64], the highest digit first: tiles
@@ -19,9 +24,10 @@ enum {
     DIGITS_BASE = 256,
     /* the largest integer of three digits, less what rounding its factor may add */
     DIGITS_MOST = ((INT8_MAX * DIGITS_BASE) + INT8_MAX) * DIGITS_BASE + INT8_MAX - 15,
-    /* How many times the root of the mean square a row's largest number may be. An integer is off
-     * by at most half of it, 2^-24 of the largest. So a sum of products is off by about as much as
-     * one of float32 numbers if the largest is four times that root, as it is in most rows. */
+    /* How many times the root of the mean square a row's largest number may be; of weights, some of
+     * which may meet zeros, how many times the mean size. An integer is off by at most half of it,
+     * 2^-24 of the largest. So a sum of products is off by about as much as one of float32 numbers
+     * if the largest is four times that root, as it is in most rows. */
     DIGITS_PEAK_MOST = 16,
     DIGITS_STEP = 64, /* of the depth: a row of a tile */
     DIGITS_TILE_BYTES = AMX_ROWS * DIGITS_STEP,
@@ -61,11 +67,13 @@ struct digits_linear {
 
 /* clang-format off */
 #define DIGITS_KERNEL_LIST(KERNEL)                                                                 \
-    /* Rows [rows][depth] as packed rows and their factors. false: a row has a number that is not  \
-     * finite, or more than DIGITS_PEAK_MOST times the root of the mean square of those that are   \
-     * not 0, or all are too small for a factor */                                                 \
+    /* Rows [rows][depth], times the balance [depth] of their features (digit_weights.h), as       \
+     * packed rows and their factors. false: a row has then a number that is not finite, or more   \
+     * than DIGITS_PEAK_MOST times the root of the mean square of those that are not 0, or all are \
+     * too small for a factor */                                                                   \
     KERNEL(bool, digits_pack_rows,                                                                 \
-           (const float *x, int64_t rows, int64_t depth, int8_t *packed, float *scale))            \
+           (const float *x, const float *balance, int64_t rows, int64_t depth, int8_t *packed,     \
+            float *scale))                                                                         \
     KERNEL(void, digits_pack_bytes,                                                                \
            (const uint8_t *x, int64_t rows, int64_t depth, uint8_t *packed))                       \
     /* All results of the rows, which are digits */                                                \

@@ -322,6 +322,34 @@ static void queries_run_beside_others(void **state)
     store_fixture_end(&fixture);
 }
 
+/* A query that has its place in the order does not wait for a long one that was there before. If
+ * it does, this never ends. */
+static void a_long_query_holds_up_no_other(void **state)
+{
+    struct store_fixture fixture;
+
+    (void)state;
+    store_fixture_begin(&fixture);
+    store_fixture_open(&fixture);
+    for (int i = 0; i < 50; i++) {
+        struct meeting meeting;
+        struct guest guests[2] = {{&meeting, 0}, {&meeting, 1}};
+
+        for (int k = 0; k < 2; k++)
+            sem_init(&meeting.begun[k], 0, 0);
+        store_read_beside(fixture.store, meet, NULL, &guests[0]);
+        if (i % 2)
+            usleep(1000); /* it has begun */
+        store_read(fixture.store, meet, NULL, &guests[1]);
+        while (store_pending(fixture.store) > 0)
+            uv_run(&fixture.loop, UV_RUN_ONCE);
+        for (int k = 0; k < 2; k++)
+            sem_destroy(&meeting.begun[k]);
+    }
+    store_fixture_close(&fixture);
+    store_fixture_end(&fixture);
+}
+
 static int limit_pages(struct store_connection *connection, void *data, struct error *error)
 {
     char sql[64];
@@ -515,6 +543,7 @@ int main(void)
         cmocka_unit_test(a_failing_request_alone),
         cmocka_unit_test(a_query_that_stops_early_hides_nothing_from_the_next),
         cmocka_unit_test(queries_run_beside_others),
+        cmocka_unit_test(a_long_query_holds_up_no_other),
         cmocka_unit_test(a_full_disk_is_answered_and_survived),
         cmocka_unit_test(what_was_acknowledged_survives_a_kill),
         cmocka_unit_test(damaged_and_newer_databases_are_left_alone),

@@ -92,6 +92,20 @@ static struct digits_linear task_of(const struct product *p)
                                   .y_row = p->out};
 }
 
+/* Packs rows and weights and multiplies them. false: they are left to others. */
+static bool multiply(const struct kernels *kernels, struct product *p)
+{
+    struct digits_linear task = task_of(p);
+
+    task.x_scale = p->scale;
+    if (!digit_weights_write(&p->weights, p->values) ||
+        !kernels->digits_pack_rows(p->x, p->weights.balance, p->rows, p->depth, (int8_t *)p->packed,
+                                   p->scale))
+        return false;
+    kernels->digits_linear(&task, p->rows);
+    return true;
+}
+
 /* The largest error of a result, in ROUNDOFF times the sum of its products' sizes. A sum of n
  * float32 products may be off by n of these (Higham 2002, Accuracy and Stability of Numerical
  * Algorithms, 3.1). Here it is less than 1, and more as soon as a product of digits is missing. */
@@ -125,15 +139,10 @@ static void products_are_as_exact_as_float32(void **state)
 
     (void)state;
     for (size_t i = 0; kernels && i < sizeof shapes / sizeof shapes[0]; i++) {
-        struct digits_linear task;
         struct product p;
 
         product_make(&p, shapes[i][0], shapes[i][1], shapes[i][2], i);
-        task = task_of(&p);
-        task.x_scale = p.scale;
-        assert_true(digit_weights_write(&p.weights, p.values));
-        assert_true(kernels->digits_pack_rows(p.x, p.rows, p.depth, (int8_t *)p.packed, p.scale));
-        kernels->digits_linear(&task, p.rows);
+        assert_true(multiply(kernels, &p));
         assert_true(product_check(&p, NULL, NULL) < 1);
         product_release(&p);
     }
@@ -202,10 +211,7 @@ static void the_largest_sums_fit(void **state)
     kernels->bytes_linear(&task, p.rows);
     assert_true(fabs(p.y[0] / (-254.0 * (double)depth) - 1) < 1e-6);
     assert_true(fabs(p.y[1] / (254.0 * (double)depth) - 1) < 1e-6);
-    assert_true(digit_weights_write(&p.weights, p.values));
-    assert_true(kernels->digits_pack_rows(p.x, p.rows, depth, (int8_t *)p.packed, p.scale));
-    task.x_scale = p.scale;
-    kernels->digits_linear(&task, p.rows);
+    assert_true(multiply(kernels, &p));
     assert_true(fabs(p.y[0] / (double)depth - 1) < 1e-6);
     assert_true(fabs(p.y[1] / (double)depth + 1) < 1e-6);
     free(constants);
@@ -223,12 +229,77 @@ static void strange_rows_are_left_to_others(void **state)
         struct product p;
 
         product_make(&p, 20, 300, 3, i);
+        assert_true(digit_weights_write(&p.weights, p.values));
         p.x[19 * 300 + 77] = strange[i];
         p.values[300 + 77] = strange[i];
-        assert_false(kernels->digits_pack_rows(p.x, p.rows, p.depth, (int8_t *)p.packed, p.scale));
-        assert_true(
-            kernels->digits_pack_rows(p.x, p.rows - 1, p.depth, (int8_t *)p.packed, p.scale));
+        assert_false(kernels->digits_pack_rows(p.x, p.weights.balance, p.rows, p.depth,
+                                               (int8_t *)p.packed, p.scale));
+        assert_true(kernels->digits_pack_rows(p.x, p.weights.balance, p.rows - 1, p.depth,
+                                              (int8_t *)p.packed, p.scale));
         assert_false(digit_weights_write(&p.weights, p.values));
+        product_release(&p);
+    }
+}
+
+/* Features of other units, with weights to match: a table that is not standardised. */
+static void features_of_other_units_are_as_exact(void **state)
+{
+    static const struct {
+        int64_t depth, large; /* features, and those that are a million times the others */
+    } cases[] = {{130, 1}, {200, 3}, {256, 128}, {500, 2}, {784, 300}};
+    const struct kernels *kernels = kernels_with_amx();
+
+    (void)state;
+    for (size_t i = 0; kernels && i < sizeof cases / sizeof cases[0]; i++) {
+        struct product p;
+
+        product_make(&p, 20, cases[i].depth, 33, i);
+        for (int64_t k = 0; k < cases[i].large; k++) {
+            for (int64_t r = 0; r < p.rows; r++)
+                p.x[r * p.depth + k] *= 1e6f;
+            for (int64_t o = 0; o < p.out; o++)
+                p.values[o * p.depth + k] *= 1e-6f;
+        }
+        assert_true(multiply(kernels, &p));
+        assert_true(product_check(&p, NULL, NULL) < 1);
+        product_release(&p);
+    }
+}
+
+/* A large weight of a feature that is 0 costs the others of its row nothing. */
+static void large_weights_that_meet_zeros_cost_nothing(void **state)
+{
+    const struct kernels *kernels = kernels_with_amx();
+
+    (void)state;
+    for (float large = 1; kernels && large < 1e9f; large *= 8) {
+        struct product p;
+
+        product_make(&p, 20, 200, 33, 1);
+        p.values[7 * p.depth + 11] = large;
+        for (int64_t r = 0; r < p.rows; r++)
+            p.x[r * p.depth + 11] = 0;
+        assert_true(!multiply(kernels, &p) || product_check(&p, NULL, NULL) < 1);
+        product_release(&p);
+    }
+}
+
+/* Squares of small numbers leave float32's range, and yet such rows are exact or left to others. */
+static void small_rows_are_as_exact(void **state)
+{
+    const struct kernels *kernels = kernels_with_amx();
+
+    (void)state;
+    for (float size = 1; kernels && size > 1e-36f; size /= 10) {
+        struct product p;
+
+        product_make(&p, 1, 300, 5, 1);
+        memset(p.bias, 0, 5 * sizeof *p.bias);
+        for (int64_t k = 0; k < p.depth; k++)
+            p.x[k] *= size * (k ? 1e-3f : 1);
+        for (int64_t o = 0; o < p.out; o++)
+            p.values[o * p.depth] = 0;
+        assert_true(!multiply(kernels, &p) || product_check(&p, NULL, NULL) < 1);
         product_release(&p);
     }
 }
@@ -237,7 +308,6 @@ static void strange_rows_are_left_to_others(void **state)
 static void sparse_rows_are_exact(void **state)
 {
     const struct kernels *kernels = kernels_with_amx();
-    struct digits_linear task;
     struct product p;
 
     (void)state;
@@ -246,11 +316,7 @@ static void sparse_rows_are_exact(void **state)
     product_make(&p, 2, 300, 5, 1);
     memset(p.x, 0, 600 * sizeof *p.x);
     p.x[300 + 299] = -2.5f;
-    task = task_of(&p);
-    task.x_scale = p.scale;
-    assert_true(digit_weights_write(&p.weights, p.values));
-    assert_true(kernels->digits_pack_rows(p.x, p.rows, p.depth, (int8_t *)p.packed, p.scale));
-    kernels->digits_linear(&task, p.rows);
+    assert_true(multiply(kernels, &p));
     assert_memory_equal(p.y, p.bias, 5 * sizeof *p.y);
     assert_true(product_check(&p, NULL, NULL) < 2);
     product_release(&p);
@@ -290,7 +356,7 @@ static const struct byte_normalisation constants = {
     .mean = means, .factor = factors, .groups = CHANNELS};
 
 /* Three layers, the first of which reads images. */
-static void build(struct graph *graph, bool bytes, bool constant_weights)
+static void build(struct graph *graph, bool bytes, bool constant_weights, enum tensor_type type)
 {
     struct error error;
     int32_t x, layer;
@@ -308,21 +374,22 @@ static void build(struct graph *graph, bool bytes, bool constant_weights)
     assert_int_equal(layer, 1);
     if (bytes)
         graph_read_bytes(graph, layer, &constants);
+    assert_int_equal(graph_lower_precision(graph, type, &error), 0);
     assert_int_equal(graph_finish(graph, &error), 0);
 }
 
 /* The outputs for such bytes; of weights that are multiplied by `scale` after a first run. */
-static void run_model(bool bytes, bool constant_weights, int threads, const uint8_t *samples,
-                      float scale, float *outputs)
+static void run_model(bool bytes, bool constant_weights, enum tensor_type type, int threads,
+                      const uint8_t *samples, float scale, float *outputs)
 {
     static const struct step_scalars scalars = {.step = 1, .gradient_scale = 1};
-    struct test_session_options options = {.threads = threads};
+    struct test_session_options options = {.threads = threads, .emulate_precision = true};
     struct test_session session;
     float *x = allocate(BATCH * FEATURES), *weights = allocate(150 * FEATURES);
     struct graph graph;
     int32_t first;
 
-    build(&graph, bytes, constant_weights);
+    build(&graph, bytes, constant_weights, type);
     test_session_open(&session, &graph, &options);
     test_session_initialize(&session, 3);
     if (bytes)
@@ -359,12 +426,96 @@ static void graphs_give_the_same(void **state)
         bool bytes = way & 1, constant_weights = way & 2;
         float expected[BATCH * OUTPUTS], one[BATCH * OUTPUTS], two[BATCH * OUTPUTS];
 
-        run_model(false, false, 1, samples, 0.5f, expected);
-        run_model(bytes, constant_weights, 1, samples, 0.5f, one);
-        run_model(bytes, constant_weights, 2, samples, 0.5f, two);
+        run_model(false, false, TENSOR_FLOAT32, 1, samples, 0.5f, expected);
+        run_model(bytes, constant_weights, TENSOR_FLOAT32, 1, samples, 0.5f, one);
+        run_model(bytes, constant_weights, TENSOR_FLOAT32, 2, samples, 0.5f, two);
         for (int i = 0; i < BATCH * OUTPUTS; i++)
             assert_true(fabsf(one[i] - expected[i]) < 1e-6f && fabsf(two[i] - one[i]) < 1e-6f);
     }
+}
+
+/* A graph that rounds its weights in each run multiplies by what it has rounded. */
+static void rounded_weights_are_those_of_the_run(void **state)
+{
+    const struct kernels *kernels = kernels_with_amx();
+    uint8_t samples[BATCH * FEATURES];
+    float expected[BATCH * OUTPUTS], found[BATCH * OUTPUTS];
+
+    (void)state;
+    for (int64_t i = 0; i < BATCH * FEATURES; i++)
+        samples[i] = (uint8_t)philox_draw(5, 6, (uint64_t)i).word[0];
+    if (!kernels)
+        return;
+    run_model(false, false, TENSOR_FLOAT16, 1, samples, 0.5f, expected);
+    run_model(false, true, TENSOR_FLOAT16, 1, samples, 0.5f, found);
+    for (int i = 0; i < BATCH * OUTPUTS; i++)
+        assert_true(fabsf(found[i] - expected[i]) < 1e-6f);
+}
+
+/* One layer that reads bytes. The weight of feature 11 and output 7 is `large`. */
+static void run_layer(bool relu, float large, const uint8_t *samples, const float *weights,
+                      float *outputs)
+{
+    static const struct step_scalars scalars = {.step = 1, .gradient_scale = 1};
+    static const float mean = 0, factor = 1 / 255.0f;
+    static const struct byte_normalisation plain = {&mean, &factor, 1, false};
+    struct test_session session;
+    float *x = allocate(BATCH * FEATURES), *own = allocate(OUTPUTS * FEATURES);
+    struct graph graph;
+    struct error error;
+    int32_t layer;
+
+    graph_init(&graph, BATCH, false);
+    layer = graph_input(&graph, TENSOR_FLOAT32, (int64_t[]){FEATURES}, 1);
+    layer = graph_linear(&graph, layer, "first", OUTPUTS, false);
+    if (relu)
+        graph_activation(&graph, layer, "relu", ACTIVATION_RELU);
+    graph_read_bytes(&graph, graph_find_bytes_layer(&graph, &plain), &plain);
+    assert_int_equal(graph_finish(&graph, &error), 0);
+    test_session_open(&session, &graph, &(struct test_session_options){.threads = 2});
+    memcpy(own, weights, OUTPUTS * FEATURES * sizeof *own);
+    own[7 * FEATURES + 11] = large;
+    test_session_write(&session, graph_find_tensor(&graph, "first.weight"), own);
+    memcpy(x, samples, BATCH * FEATURES);
+    test_session_input(&session, graph.input, x);
+    test_session_run(&session, PROGRAM_FORWARD, &scalars);
+    test_session_read(&session, graph.output, outputs);
+    test_session_close(&session);
+    graph_release(&graph);
+    free(own);
+    free(x);
+}
+
+/* A large weight of a pixel that is always 0 costs the others of its row nothing, and one that is
+ * not finite makes the row's results no numbers, and no others. */
+static void strange_weights_of_bytes_are_multiplied_one_by_one(void **state)
+{
+    static const float large[] = {1, 100, 1e8f, INFINITY, NAN};
+    uint8_t samples[BATCH * FEATURES];
+    float *weights = allocate(OUTPUTS * FEATURES);
+
+    (void)state;
+    draw(weights, OUTPUTS * FEATURES, 9, 0.5f);
+    for (int64_t i = 0; i < BATCH * FEATURES; i++)
+        samples[i] = i % FEATURES == 11 ? 0 : (uint8_t)philox_draw(5, 6, (uint64_t)i).word[0];
+    for (int i = 0; kernels_with_amx() && i < 2 * 5; i++) {
+        float outputs[BATCH * OUTPUTS];
+        bool relu = i & 1;
+
+        run_layer(relu, large[i / 2], samples, weights, outputs);
+        for (int y = 0; y < BATCH * OUTPUTS; y++) {
+            double sum = 0;
+
+            for (int64_t k = 0; k < FEATURES; k++)
+                sum += samples[y / OUTPUTS * FEATURES + k] / 255.0 *
+                       (k == 11 ? 0 : weights[y % OUTPUTS * FEATURES + k]);
+            if (y % OUTPUTS == 7 && !isfinite(large[i / 2]))
+                assert_true(isnan(outputs[y]));
+            else
+                assert_true(fabs(outputs[y] - (relu && sum < 0 ? 0 : sum)) < 4e-6);
+        }
+    }
+    free(weights);
 }
 
 /* ---- which graphs read bytes ----------------------------------------------------------------- */
@@ -418,9 +569,14 @@ int main(void)
         cmocka_unit_test(bytes_are_as_exact_as_float32),
         cmocka_unit_test(the_largest_sums_fit),
         cmocka_unit_test(strange_rows_are_left_to_others),
+        cmocka_unit_test(features_of_other_units_are_as_exact),
+        cmocka_unit_test(large_weights_that_meet_zeros_cost_nothing),
+        cmocka_unit_test(small_rows_are_as_exact),
         cmocka_unit_test(sparse_rows_are_exact),
         cmocka_unit_test(bytes_with_strange_weights_are_no_numbers),
         cmocka_unit_test(graphs_give_the_same),
+        cmocka_unit_test(rounded_weights_are_those_of_the_run),
+        cmocka_unit_test(strange_weights_of_bytes_are_multiplied_one_by_one),
         cmocka_unit_test(only_a_single_reader_takes_bytes),
     };
 
