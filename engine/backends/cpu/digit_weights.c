@@ -53,15 +53,34 @@ static int32_t take_digit(int32_t *integer)
     return digit;
 }
 
+/* Where the highest digit of a weight is; the others follow in steps of DIGIT_STRIDE. */
+enum { DIGIT_STRIDE = INT8_LANES * 4 };
+
+static int8_t *digits_at(const struct digit_weights *weights, int64_t row, int64_t k)
+{
+    return weights->digits +
+           (size_t)(row / INT8_LANES) * int8_packing_group_bytes(&weights->packing) +
+           (k / 4 * DIGITS * INT8_LANES + row % INT8_LANES) * 4 + k % 4;
+}
+
 static void write_digits(const struct digit_weights *weights, int64_t row, int64_t k,
                          int32_t integer)
 {
-    int8_t *to = weights->digits +
-                 (size_t)(row / INT8_LANES) * int8_packing_group_bytes(&weights->packing) +
-                 (k / 4 * DIGITS * INT8_LANES + row % INT8_LANES) * 4 + k % 4;
+    int8_t *to = digits_at(weights, row, k);
 
     for (int d = DIGITS - 1; d >= 0; d--)
-        to[d * INT8_LANES * 4] = (int8_t)take_digit(&integer);
+        to[d * DIGIT_STRIDE] = (int8_t)take_digit(&integer);
+}
+
+/* What the digits of a weight stand for. */
+static double read_digits(const struct digit_weights *weights, int64_t row, int64_t k)
+{
+    const int8_t *from = digits_at(weights, row, k);
+    int32_t integer = 0;
+
+    for (int d = 0; d < DIGITS; d++)
+        integer = integer * DIGITS_BASE + from[d * DIGIT_STRIDE];
+    return (double)integer * weights->scale[row];
 }
 
 /* Divides what the mean of the bytes contributes among the digits. */
@@ -77,29 +96,39 @@ static void write_offset(const struct digit_weights *weights, int64_t row, doubl
     }
 }
 
-/* A number of a row, times the factor of its feature; without factors the features are balanced. */
-static double weight_of(const struct digit_weights *weights, const float *values,
-                        const float *factor, int64_t k)
+/* A row of weights that becomes integers. */
+struct weight_row {
+    int64_t number;
+    const float *values;
+    const float *factor; /* of the features; NULL: they are balanced */
+    /* the digits of the same row whose rounding errors are written; NULL: the numbers are */
+    const struct digit_weights *taken;
+};
+
+static double weight_at(const struct digit_weights *weights, const struct weight_row *row,
+                        int64_t k)
 {
-    return factor ? (double)values[k] * factor[k] : (double)values[k] / weights->balance[k];
+    double weight = row->factor ? (double)row->values[k] * row->factor[k]
+                                : (double)row->values[k] / weights->balance[k];
+
+    return row->taken ? weight - read_digits(row->taken, row->number, k) : weight;
 }
 
-/* Writes a row, times the factors, which has this largest number. */
-static void write_row(const struct digit_weights *weights, int64_t row, const float *values,
-                      const float *mean, const float *factor, double most)
+/* Writes a row, which has this largest number. */
+static void write_row(const struct digit_weights *weights, const struct weight_row *row,
+                      const float *mean, double most)
 {
     /* times bytes, a smaller row is as good as 0 */
     double inverse = most >= ROW_LEAST ? DIGITS_MOST / most : 0, sum = 0;
 
-    weights->scale[row] = inverse > 0 ? (float)(most / DIGITS_MOST) : 0;
+    weights->scale[row->number] = inverse > 0 ? (float)(most / DIGITS_MOST) : 0;
     for (int64_t k = 0; k < weights->depth; k++) {
-        int32_t integer =
-            inverse > 0 ? (int32_t)lrint(weight_of(weights, values, factor, k) * inverse) : 0;
+        int32_t integer = inverse > 0 ? (int32_t)lrint(weight_at(weights, row, k) * inverse) : 0;
 
         sum += mean ? (double)integer * mean[k] : 0;
-        write_digits(weights, row, k, integer);
+        write_digits(weights, row->number, k, integer);
     }
-    write_offset(weights, row, sum);
+    write_offset(weights, row->number, sum);
 }
 
 /* The means of the exponents of the weights other than 0 of INT8_LANES features, or of `count`;
@@ -145,21 +174,23 @@ static bool find_balance(const struct digit_weights *weights, const float *value
     return true;
 }
 
-/* The largest number of a row times the factors, or balanced. INFINITY: it cannot be integers. */
-static double find_most(const struct digit_weights *weights, const float *values,
-                        const float *factor)
+/* The largest number of a row; INFINITY: one is not finite. `even`: no number is more than
+ * DIGITS_PEAK_MOST times the mean size. */
+static double find_most(const struct digit_weights *weights, const struct weight_row *row,
+                        bool *even)
 {
     double most = 0, sum = 0;
     int64_t others = 0;
 
     for (int64_t k = 0; k < weights->depth; k++) {
-        double size = fabs(weight_of(weights, values, factor, k));
+        double size = fabs(weight_at(weights, row, k));
 
         most = size > most ? size : most;
         sum += size;
         others += size != 0;
     }
-    return most * (double)others <= DIGITS_PEAK_MOST * sum && isfinite(sum) ? most : INFINITY;
+    *even = most * (double)others <= DIGITS_PEAK_MOST * sum;
+    return isfinite(sum) ? most : INFINITY;
 }
 
 bool digit_weights_write(struct digit_weights *weights, const float *values)
@@ -168,26 +199,35 @@ bool digit_weights_write(struct digit_weights *weights, const float *values)
 
     if (!find_balance(weights, values))
         return false;
-    for (int64_t row = 0; row < weights->out; row++, values += depth) {
-        double most = find_most(weights, values, NULL);
+    for (int64_t r = 0; r < weights->out; r++, values += depth) {
+        const struct weight_row row = {.number = r, .values = values};
+        bool even;
+        double most = find_most(weights, &row, &even);
 
-        if (!isfinite(most) || (most > 0 && most < ROW_LEAST))
+        if (!even || !isfinite(most) || (most > 0 && most < ROW_LEAST))
             return false;
-        write_row(weights, row, values, NULL, NULL, most);
+        write_row(weights, &row, NULL, most);
     }
     return true;
 }
 
-void digit_weights_write_for_bytes(struct digit_weights *weights, const float *values,
-                                   const float *mean, const float *factor)
+bool digit_weights_write_for_bytes(struct digit_weights *weights, const float *values,
+                                   const float *mean, const float *factor,
+                                   const struct digit_weights *taken)
 {
-    int64_t depth = weights->depth;
+    bool all_even = true;
 
-    for (int64_t row = 0; row < weights->out; row++, values += depth) {
-        double most = find_most(weights, values, factor);
+    for (int64_t r = 0; r < weights->out; r++, values += weights->depth) {
+        const struct weight_row row = {
+            .number = r, .values = values, .factor = factor, .taken = taken};
+        bool even;
+        double most = find_most(weights, &row, &even);
 
-        write_row(weights, row, values, mean, factor, isfinite(most) ? most : 0);
+        write_row(weights, &row, mean, isfinite(most) ? most : 0);
         if (!isfinite(most))
-            weights->scale[row] = NAN;
+            weights->scale[r] = NAN;
+        else
+            all_even &= even;
     }
+    return all_even;
 }

@@ -27,8 +27,10 @@ void digit_weights_release(struct digit_weights *weights); /* of zeros: allowed 
  * one that is not finite. */
 bool digit_weights_write(struct digit_weights *weights, const float *values);
 
-/* Fills it for rows of bytes, so that byte k stands for (byte - mean[k]) factor[k]. Of a row that
- * digit_weights_write() would not take, without a balance, the scale is NAN, and so are its
- * results. */
-void digit_weights_write_for_bytes(struct digit_weights *weights, const float *values,
-                                   const float *mean, const float *factor);
+/* Fills it for rows of bytes, so that byte k stands for (byte - mean[k]) factor[k]. Weights that
+ * are not finite give results that are no numbers. `taken`: weights that were filled like this, of
+ * whose rounding errors these are made; NULL: of the weights themselves. false: a row has a number
+ * that is so much larger than the others that the rounding errors of these count. */
+bool digit_weights_write_for_bytes(struct digit_weights *weights, const float *values,
+                                   const float *mean, const float *factor,
+                                   const struct digit_weights *taken);

@@ -248,6 +248,8 @@ static struct group group_of(const struct digits_linear *task, int64_t number)
 static ALWAYS_INLINE void store_results(const struct digits_linear *task, const struct group *group,
                                         __m512 y, float *to)
 {
+    if (task->adds)
+        y = _mm512_add_ps(y, _mm512_maskz_loadu_ps(group->columns, to));
     if (task->relu) /* a NaN stays, as the second operand */
         y = _mm512_max_ps(_mm512_setzero_ps(), y);
     _mm512_mask_storeu_ps(to, group->columns, y);

@@ -62,7 +62,8 @@ struct digits_linear {
     const float *bias;     /* NULL: none */
     float *y;
     int64_t y_row; /* floats from one row to the next */
-    bool relu;     /* y is at least 0 */
+    bool adds;     /* the results are added to y */
+    bool relu;     /* then y is at least 0 */
 };
 
 /* clang-format off */

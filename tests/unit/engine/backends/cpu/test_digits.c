@@ -167,7 +167,7 @@ static void bytes_are_as_exact_as_float32(void **state)
         }
         task = task_of(&p);
         task.offset = p.weights.offset;
-        digit_weights_write_for_bytes(&p.weights, p.values, mean, factor);
+        digit_weights_write_for_bytes(&p.weights, p.values, mean, factor, NULL);
         kernels->digits_pack_bytes(p.bytes, p.rows, p.depth, p.packed);
         kernels->bytes_linear(&task, p.rows);
         assert_true(product_check(&p, mean, factor) < 1);
@@ -206,7 +206,7 @@ static void the_largest_sums_fit(void **state)
     memset(p.bias, 0, 2 * sizeof *p.bias);
     task = task_of(&p);
     task.offset = p.weights.offset;
-    digit_weights_write_for_bytes(&p.weights, p.values, constants, constants);
+    digit_weights_write_for_bytes(&p.weights, p.values, constants, constants, NULL);
     kernels->digits_pack_bytes(p.bytes, p.rows, depth, p.packed);
     kernels->bytes_linear(&task, p.rows);
     assert_true(fabs(p.y[0] / (-254.0 * (double)depth) - 1) < 1e-6);
@@ -339,7 +339,7 @@ static void bytes_with_strange_weights_are_no_numbers(void **state)
     p.values[7 * 100 + 3] = INFINITY;
     task = task_of(&p);
     task.offset = p.weights.offset;
-    digit_weights_write_for_bytes(&p.weights, p.values, constants, constants);
+    digit_weights_write_for_bytes(&p.weights, p.values, constants, constants, NULL);
     kernels->digits_pack_bytes(p.bytes, p.rows, p.depth, p.packed);
     kernels->bytes_linear(&task, p.rows);
     for (int64_t i = 0; i < p.rows * p.out; i++)
@@ -488,7 +488,7 @@ static void run_layer(bool relu, float large, const uint8_t *samples, const floa
 
 /* A large weight of a pixel that is always 0 costs the others of its row nothing, and one that is
  * not finite makes the row's results no numbers, and no others. */
-static void strange_weights_of_bytes_are_multiplied_one_by_one(void **state)
+static void large_weights_of_bytes_cost_nothing(void **state)
 {
     static const float large[] = {1, 100, 1e8f, INFINITY, NAN};
     uint8_t samples[BATCH * FEATURES];
@@ -576,7 +576,7 @@ int main(void)
         cmocka_unit_test(bytes_with_strange_weights_are_no_numbers),
         cmocka_unit_test(graphs_give_the_same),
         cmocka_unit_test(rounded_weights_are_those_of_the_run),
-        cmocka_unit_test(strange_weights_of_bytes_are_multiplied_one_by_one),
+        cmocka_unit_test(large_weights_of_bytes_cost_nothing),
         cmocka_unit_test(only_a_single_reader_takes_bytes),
     };
 
