@@ -201,7 +201,7 @@ struct graph {
      * run, because they sum in any order */
     bool nondeterministic;
     /* set before program_prepare(): parameters change by tensor_write() alone, so that a backend
-     * may keep what it makes of them */
+     * may keep what it makes of them; and it runs often enough for that to pay */
     bool constant_weights;
     /* set before program_prepare(): each update rounds the parameters to compute_type, so that
      * nothing has their other bits */

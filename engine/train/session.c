@@ -53,7 +53,8 @@ static int build_graph(const struct session_config *config, struct graph *graph,
     graph->accumulate = training && config->accumulate;
     graph->nondeterministic = training && config->nondeterministic;
     graph->rounds_parameters = training && config->rounds_parameters;
-    graph->constant_weights = config->constant_weights;
+    graph->constant_weights =
+        !training && config->constant_weights_from && graph->batch >= config->constant_weights_from;
     r = config->build(config->build_context, graph, error);
     if (r == 0 && !training)
         read_bytes(config, graph);

@@ -41,7 +41,9 @@ struct session_config {
     struct recompute_config recompute;
     enum tensor_type compute_type; /* of products: graph_lower_precision() */
     const char *quantization;      /* evaluation is float32 by graph_quantize(); NULL: it is not */
-    bool constant_weights;         /* without training: session_write() alone changes the weights */
+    /* Evaluation batches of at least so many samples are run often between two calls of
+     * session_write(), which alone changes the weights: graph.constant_weights. 0: none are */
+    int64_t constant_weights_from;
     /* how evaluation would normalise samples that are bytes: it is given the bytes if the device
      * multiplies them (session_reads_bytes()). NULL: it is given float32 numbers. Lent */
     const struct byte_normalisation *bytes;

@@ -139,8 +139,10 @@ static void normalise_bytes(struct predictor *predictor, const struct dataset *d
                                     .interleaved = data->rank == 2 && constants->groups > 1};
 }
 
-static int prepare(struct predictor *predictor, const int64_t sizes[SIZES], size_t staging,
-                   struct error *error)
+/* `often`: batches of at least so many samples are run often, so that the backend may spend time on
+ * the weights which it saves in each run; 0: none are. */
+static int prepare(struct predictor *predictor, const int64_t sizes[SIZES], int64_t often,
+                   size_t staging, struct error *error)
 {
     struct worker_setup *setup = &predictor->setup;
     struct session_config config = {.backend = setup->backend,
@@ -152,7 +154,7 @@ static int prepare(struct predictor *predictor, const int64_t sizes[SIZES], size
                                     .bytes = predictor->has_bytes ? &predictor->bytes : NULL,
                                     .direct_convolutions =
                                         predictor->checkpoint.state.direct_convolutions,
-                                    .constant_weights = true,
+                                    .constant_weights_from = often,
                                     .staging_bytes = staging};
     int r;
 
@@ -372,8 +374,8 @@ static int predict_rows(struct predictor *predictor, struct error *error)
                             predictor->pipe ? STDIN_FILENO : -1, &reader, error);
 
     if (r == 0)
-        r = prepare(predictor, batch_sizes, staging_bytes(predictor->setup.train, BATCH_USUAL),
-                    error);
+        r = prepare(predictor, batch_sizes, BATCH_USUAL,
+                    staging_bytes(predictor->setup.train, BATCH_USUAL), error);
     if (r == 0 && predictor->pipe) /* the names of the columns, before any row comes */
         r = prediction_writer_flush(predictor->writer, error);
     while (r == 0) {
@@ -404,8 +406,8 @@ static int predict_images(struct predictor *predictor, struct error *error)
 
     normalise_bytes(predictor, predictor->setup.train);
     if (r == 0)
-        r = prepare(predictor, batch_sizes, staging_bytes(predictor->setup.train, BATCH_USUAL),
-                    error);
+        r = prepare(predictor, batch_sizes, BATCH_USUAL,
+                    staging_bytes(predictor->setup.train, BATCH_USUAL), error);
     while (r == 0) {
         r = image_reader_next(predictor->images, BATCH_USUAL, &data, error);
         if (r < 0 || !data)
@@ -437,6 +439,15 @@ static int take_batch(void *context, struct session *session, const struct loade
     return r;
 }
 
+/* What a backend makes of weights takes as long as it saves in some thousand rows. */
+enum { MANY_ROWS = 4096 };
+
+/* The least batch that is run often. The last batch, which has fewer samples, is run once. */
+static int64_t often_run(const struct dataset *data, const int64_t sizes[SIZES])
+{
+    return data->count >= MANY_ROWS ? sizes[1] : 0;
+}
+
 /* While a device without threads of the host computes, a thread of the loader's may gather; and the
  * loader knows the lengths of sequences. */
 static int predict_loaded(struct predictor *predictor, const struct dataset *data,
@@ -451,7 +462,7 @@ static int predict_loaded(struct predictor *predictor, const struct dataset *dat
         .threads = worker_setup_loader_threads(setup, batch)};
     struct feed *feed = NULL;
     struct step_metrics ignored;
-    int r = prepare(predictor, sizes, loader_memory_bytes(&loader), error);
+    int r = prepare(predictor, sizes, often_run(data, sizes), loader_memory_bytes(&loader), error);
 
     if (r == 0)
         r = feed_create(&(struct feed_config){.session = predictor->session,
@@ -473,7 +484,8 @@ static int predict_shared(struct predictor *predictor, const struct dataset *dat
 
     normalise_bytes(predictor, data);
     if (r == 0)
-        r = prepare(predictor, sizes, staging_bytes(data, sizes[1] ? sizes[1] : sizes[0]), error);
+        r = prepare(predictor, sizes, often_run(data, sizes),
+                    staging_bytes(data, sizes[1] ? sizes[1] : sizes[0]), error);
     return r < 0 ? r : predict_piece(predictor, data, error);
 }
 

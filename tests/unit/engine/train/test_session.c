@@ -159,6 +159,27 @@ static void test_unknown_batch(void **state)
     assert_non_null(strstr(f->error.text, "not made for training batches of 7 samples"));
 }
 
+/* Only programs that run often spend time on their weights beforehand. */
+static void weights_are_constant_for_batches_that_run_often(void **state)
+{
+    struct fixture *f = *state;
+    struct session_config config = {.backend = backend_cpu(),
+                                    .device = f->device,
+                                    .build = build,
+                                    .evaluation_batches = {TAIL, BATCH},
+                                    .constant_weights_from = BATCH};
+    struct session *session;
+
+    assert_int_equal(session_prepare(&config, &session, &f->error), 0);
+    assert_true(session_graph_for(session, false, BATCH, 0)->constant_weights);
+    assert_false(session_graph_for(session, false, TAIL, 0)->constant_weights);
+    session_free(session);
+    config.constant_weights_from = 0;
+    assert_int_equal(session_prepare(&config, &session, &f->error), 0);
+    assert_false(session_graph_for(session, false, BATCH, 0)->constant_weights);
+    session_free(session);
+}
+
 /* Evaluation gives the same each time, whatever training is allowed to do. */
 static void only_training_may_be_nondeterministic(void **state)
 {
@@ -324,6 +345,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_unknown_batch, setup, teardown),
         cmocka_unit_test_setup_teardown(test_state_goes_on, setup, teardown),
         cmocka_unit_test_setup_teardown(test_state_of_training, setup, teardown),
+        cmocka_unit_test_setup_teardown(weights_are_constant_for_batches_that_run_often, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(only_training_may_be_nondeterministic, setup, teardown)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
