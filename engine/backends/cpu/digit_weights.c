@@ -131,6 +131,27 @@ static void write_row(const struct digit_weights *weights, const struct weight_r
     write_offset(weights, row->number, sum);
 }
 
+/* Writes a row that is not finite: of its weights the infinite ones alone count, so that the
+ * results are infinite; with one that is no number they are none, either. A ReLU behind them could
+ * take the latter for 0. */
+static void write_infinite_row(const struct digit_weights *weights, const struct weight_row *row,
+                               const float *mean)
+{
+    float scale = row->taken ? 0 : INFINITY;
+    double sum = 0;
+
+    for (int64_t k = 0; k < weights->depth; k++) {
+        double weight = (double)row->values[k] * row->factor[k];
+        int32_t integer = isinf(weight) ? (weight > 0 ? DIGITS_MOST : -DIGITS_MOST) : 0;
+
+        sum += (double)integer * mean[k];
+        write_digits(weights, row->number, k, integer);
+        scale = isnan(weight) && !row->taken ? NAN : scale;
+    }
+    write_offset(weights, row->number, sum);
+    weights->scale[row->number] = scale;
+}
+
 /* The means of the exponents of the weights other than 0 of INT8_LANES features, or of `count`;
  * NAN: there are none. false: a weight is not finite. */
 static bool average_exponents(const struct digit_weights *weights, const float *values,
@@ -223,11 +244,12 @@ bool digit_weights_write_for_bytes(struct digit_weights *weights, const float *v
         bool even;
         double most = find_most(weights, &row, &even);
 
-        write_row(weights, &row, mean, isfinite(most) ? most : 0);
-        if (!isfinite(most))
-            weights->scale[r] = NAN;
-        else
+        if (isfinite(most)) {
+            write_row(weights, &row, mean, most);
             all_even &= even;
+        } else {
+            write_infinite_row(weights, &row, mean);
+        }
     }
     return all_even;
 }

@@ -28,7 +28,7 @@ void digit_weights_release(struct digit_weights *weights); /* of zeros: allowed 
 bool digit_weights_write(struct digit_weights *weights, const float *values);
 
 /* Fills it for rows of bytes, so that byte k stands for (byte - mean[k]) factor[k]. Weights that
- * are not finite give results that are no numbers. `taken`: weights that were filled like this, of
+ * are not finite give results that are not finite. `taken`: weights that were filled like this, of
  * whose rounding errors these are made; NULL: of the weights themselves. false: a row has a number
  * that is so much larger than the others that the rounding errors of these count. */
 bool digit_weights_write_for_bytes(struct digit_weights *weights, const float *values,
