@@ -583,8 +583,8 @@ struct step *program_add_step(struct backend_program *program, int32_t node, ste
 /* Gives the step program->parts tasks; each of its accesses by slice is then one of all slices.
  * Call it before accesses are declared. */
 void step_divide(const struct backend_program *program, struct step *step);
-/* The same with a task for each thread: for a step whose tasks each read all of the weights. Its
- * results must not depend on the number of tasks. */
+/* The same with a task for each thread: for a step of predictions whose tasks each read all of the
+ * weights. The number of tasks may change the last bits of its results, and no more. */
 void step_divide_by_threads(const struct backend_program *program, struct step *step);
 /* Declares an access of the step: by slice if the tensor is batched, else by `pattern`. */
 void step_touch_tensor(struct backend_program *program, struct step *step, int32_t tensor,
