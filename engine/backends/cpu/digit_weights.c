@@ -47,7 +47,7 @@ void digit_weights_release(struct digit_weights *weights)
 /* Takes the lowest digit off an integer. */
 static int32_t take_digit(int32_t *integer)
 {
-    int32_t digit = (int8_t)*integer;
+    int32_t digit = ((*integer + DIGITS_BASE / 2) & (DIGITS_BASE - 1)) - DIGITS_BASE / 2;
 
     *integer = (*integer - digit) / DIGITS_BASE;
     return digit;
