@@ -448,7 +448,10 @@ cudaError_t cuda_narrow_data(const struct cuda_convolution *convolution,
 /* ---- pointwise.cu ---- */
 
 /* 1x1 convolutions of few channels, all passes. part_bytes: of the operands' `parts`. */
-enum { CUDA_POINTWISE_CHANNELS = 32 }; /* the most channels, and the most filters */
+enum {
+    CUDA_POINTWISE_CHANNELS = 32, /* the most channels, and the most filters */
+    CUDA_POINTWISE_BLOCKS = 528   /* blocks that sum up the gradient of the weights */
+};
 bool cuda_pointwise_convolution_is_possible(const struct cuda_convolution *convolution,
                                             size_t part_bytes);
 cudaError_t cuda_pointwise_convolution(const struct cuda_convolution *convolution,

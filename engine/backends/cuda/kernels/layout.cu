@@ -20,8 +20,9 @@ struct tile {
     unsigned per_channels, per_pixels; /* inverse_of() */
 };
 
-constexpr int TILE = 1024; /* elements */
-constexpr int SIDE = 32;   /* channels, or pixels, that are read at once if there are so many */
+constexpr int EACH = 4;            /* elements of a thread, all of which are asked for at once */
+constexpr int TILE = EACH * BLOCK; /* elements of a tile, at most */
+constexpr int SIDE = 32; /* channels, or pixels, that are read at once if there are so many */
 constexpr int INVERSE_BITS = 22;
 
 /* 2^INVERSE_BITS / divisor, rounded up. x / divisor == (x * inverse) >> INVERSE_BITS for all x <
@@ -79,22 +80,23 @@ __device__ static inline struct tile_place place_of(const struct tile &tile,
     const int n = divide(row, channels_last ? tile.per_pixels : tile.per_channels);
     const int outer = row - n * (channels_last ? tile.pixels : tile.channels);
     const int c = channels_last ? inner : outer, p = channels_last ? outer : inner;
-    const bool inside = n < rest.images && c < rest.channels && p < rest.pixels;
+    const bool inside = n < tile.images && n < rest.images && c < rest.channels && p < rest.pixels;
     const int in_image = channels_last ? p * channels + c : c * pixels + p;
 
     return {inside ? n * channels * pixels + in_image : -1,
             (n * tile.pixels + p) * pitch_of(tile) + c};
 }
 
-/* Every block transposes some tiles. */
+/* Every block transposes some tiles. What is read has a type that the kernel is compiled for:
+ * without a choice at every access, all reads are under way at the same time. */
+template <typename T>
 __global__ void __launch_bounds__(BLOCK)
     transpose_kernel(struct tile tile, int images, int channels, int pixels, bool to_channels_last,
-                     struct cuda_array from, struct cuda_array to)
+                     const T *from, struct cuda_array to)
 {
     extern __shared__ float shared[];
     const int across = (channels + tile.channels - 1) / tile.channels;
     const int down = (pixels + tile.pixels - 1) / tile.pixels;
-    const int elements = tile.images * tile.channels * tile.pixels;
     const int tiles = (images + tile.images - 1) / tile.images * across * down;
 
     for (int t = blockIdx.x; t < tiles; t += gridDim.x) {
@@ -104,23 +106,29 @@ __global__ void __launch_bounds__(BLOCK)
         const int canonical = (n * channels + c) * pixels + p;
         const int last = (n * pixels + p) * channels + c;
 
-        __syncthreads(); /* others may still read the tile before */
-        for (int at = threadIdx.x; at < elements; at += BLOCK) {
-            const struct tile_place place =
-                place_of(tile, rest, channels, pixels, !to_channels_last, at);
+        struct tile_place place[EACH];
+        T value[EACH];
 
-            if (place.in_array >= 0)
-                shared[place.in_tile] =
-                    array_load(from, (to_channels_last ? canonical : last) + place.in_array);
+#pragma unroll
+        for (int k = 0; k < EACH; k++) {
+            place[k] = place_of(tile, rest, channels, pixels, !to_channels_last,
+                                (int)threadIdx.x + k * BLOCK);
+            if (place[k].in_array >= 0)
+                value[k] = from[(to_channels_last ? canonical : last) + place[k].in_array];
         }
+        __syncthreads(); /* others may still read the tile before */
+#pragma unroll
+        for (int k = 0; k < EACH; k++)
+            if (place[k].in_array >= 0)
+                shared[place[k].in_tile] = to_float(value[k]);
         __syncthreads();
-        for (int at = threadIdx.x; at < elements; at += BLOCK) {
-            const struct tile_place place =
-                place_of(tile, rest, channels, pixels, to_channels_last, at);
-
-            if (place.in_array >= 0)
-                array_store(to, (to_channels_last ? last : canonical) + place.in_array,
-                            shared[place.in_tile]);
+#pragma unroll
+        for (int k = 0; k < EACH; k++) {
+            place[k] = place_of(tile, rest, channels, pixels, to_channels_last,
+                                (int)threadIdx.x + k * BLOCK);
+            if (place[k].in_array >= 0)
+                array_store(to, (to_channels_last ? last : canonical) + place[k].in_array,
+                            shared[place[k].in_tile]);
         }
     }
 }
@@ -132,16 +140,29 @@ static bool are_images(struct cuda_layout layout, int64_t first, int64_t count)
            count % (layout.channels * layout.pixels) == 0;
 }
 
-static void transpose(struct cuda_layout layout, int64_t count, bool to_channels_last,
-                      struct cuda_array from, struct cuda_array to, cudaStream_t stream)
+template <typename T>
+static void transpose_typed(struct cuda_layout layout, int64_t count, bool to_channels_last,
+                            const T *from, struct cuda_array to, cudaStream_t stream)
 {
     const int channels = (int)layout.channels, pixels = (int)layout.pixels;
     const struct tile tile = tile_of(channels, pixels);
     const size_t shared = sizeof(float) * (size_t)(tile.images * tile.pixels * pitch_of(tile));
 
-    transpose_kernel<<<blocks_for(count / (TILE / BLOCK)), BLOCK, shared, stream>>>(
+    transpose_kernel<<<blocks_for(count / EACH), BLOCK, shared, stream>>>(
         tile, (int)(count / (layout.channels * layout.pixels)), channels, pixels, to_channels_last,
         from, to);
+}
+
+static void transpose(struct cuda_layout layout, int64_t count, bool to_channels_last,
+                      struct cuda_array from, struct cuda_array to, cudaStream_t stream)
+{
+    if (from.type == TENSOR_BFLOAT16)
+        transpose_typed(layout, count, to_channels_last, (const __nv_bfloat16 *)from.at, to,
+                        stream);
+    else if (from.type == TENSOR_FLOAT16)
+        transpose_typed(layout, count, to_channels_last, (const __half *)from.at, to, stream);
+    else
+        transpose_typed(layout, count, to_channels_last, (const float *)from.at, to, stream);
 }
 
 /* ---- parts of them ---- */

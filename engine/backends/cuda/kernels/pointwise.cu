@@ -1,15 +1,16 @@
 /* pointwise.cu: convolutions of 1x1 with few channels and filters, whose time is that of their
- * memory. For the results and the gradient by the data a thread keeps the channels of a pixel in
- * registers. For the gradient by the weights a block keeps some pixels in shared memory; a thread
- * adds up the products of four channels and four filters. Images are channels-last, filters
- * [O,C]. */
+ * memory. For the results and the gradient by the data a thread computes four numbers of some
+ * pixels; for the gradient by the weights, the products of four channels and four filters.
+ * Neighbours read the same numbers at the same time, so these come from memory once. Images are
+ * channels-last, filters [O,C]. */
 #include "engine/backends/cuda/kernels/values.cuh"
 
 namespace
 {
 
-constexpr int SIDE = 4;     /* channels, and filters, of a thread that adds up products */
-constexpr int PIXELS = 128; /* of a block at a time */
+constexpr int QUAD = 4;   /* numbers of a pixel that a thread reads or writes at once */
+constexpr int PIXELS = 4; /* of a thread at once, so that many reads are under way */
+constexpr int QUADS_MOST = CUDA_POINTWISE_CHANNELS / QUAD;
 
 /* What a pixel has, and what is computed for it: channels and filters, or the reverse. */
 struct numbers {
@@ -18,176 +19,206 @@ struct numbers {
     bool transposed; /* the matrix is [in][out] */
 };
 
-/* Loads the numbers of a pixel; those beyond `count` are 0. */
-template <typename T, int MOST>
-__device__ inline void load_pixel(const T *from, int count, float (&value)[MOST])
-{
-    if (count % GROUP == 0) {
-#pragma unroll
-        for (int first = 0; first < MOST; first += GROUP) {
-            struct group g = {};
+/* Four numbers in memory, at a multiple of four. */
+template <typename T> struct alignas(QUAD * sizeof(T)) quad {
+    T number[QUAD];
+};
 
-            if (first < count)
-                g = group_load(from + first);
-#pragma unroll
-            for (int k = 0; k < GROUP; k++)
-                value[first + k] = g.value[k];
-        }
-        return;
-    }
-#pragma unroll
-    for (int i = 0; i < MOST; i++)
-        value[i] = i < count ? to_float(from[i]) : 0.0f;
+__host__ __device__ inline int quads_of(int numbers)
+{
+    return (numbers + QUAD - 1) / QUAD;
 }
 
-/* Stores `count` of the results. `aligned`: eight of them, at a multiple of eight. */
+/* Loads four numbers, of which `count` exist; the others are 0. ALIGNED: they are a quad. */
+template <bool ALIGNED, typename T>
+__device__ inline void load_quad(const T *from, int count, float (&value)[QUAD])
+{
+    struct quad<T> whole;
+
+    if (ALIGNED && count >= QUAD)
+        whole = *(const struct quad<T> *)from;
+#pragma unroll
+    for (int k = 0; k < QUAD; k++)
+        value[k] = ALIGNED && count >= QUAD ? to_float(whole.number[k])
+                   : k < count              ? to_float(from[k])
+                                            : 0.0f;
+}
+
 template <typename T>
-__device__ inline void store_results(T *to, int count, bool aligned, const struct group &sum)
+__device__ inline void store_quad(T *to, int count, bool aligned, const float (&value)[QUAD])
 {
+    struct quad<T> whole;
+
+#pragma unroll
+    for (int k = 0; k < QUAD; k++)
+        whole.number[k] = from_float<T>(value[k]);
     if (aligned) {
-        group_store(to, sum);
+        *(struct quad<T> *)to = whole;
         return;
     }
 #pragma unroll
-    for (int k = 0; k < GROUP; k++)
+    for (int k = 0; k < QUAD; k++)
         if (k < count)
-            to[k] = from_float<T>(sum.value[k]);
+            to[k] = whole.number[k];
 }
 
-/* MOST: the numbers of a pixel, rounded up. */
-template <typename T, int MOST>
+/* Loads the matrix as matrix[in][quad of results]; what does not exist is 0. */
+template <typename T>
+__device__ inline void load_matrix(const struct numbers &n, const T *weight, float4 *matrix)
+{
+    const int results = quads_of(n.out);
+
+    for (int at = threadIdx.x; at < quads_of(n.in) * QUAD * results; at += BLOCK) {
+        const int i = at / results, first = at % results * QUAD;
+        float value[QUAD];
+
+#pragma unroll
+        for (int k = 0; k < QUAD; k++)
+            value[k] =
+                i < n.in && first + k < n.out
+                    ? to_float(
+                          weight[n.transposed ? i * n.out + first + k : (first + k) * n.in + i])
+                    : 0.0f;
+        matrix[at] = make_float4(value[0], value[1], value[2], value[3]);
+    }
+}
+
+/* Adds the products of a number and four numbers. */
+__device__ inline void add_products(float a, const float4 &b, float (&sum)[QUAD])
+{
+    sum[0] += a * b.x;
+    sum[1] += a * b.y;
+    sum[2] += a * b.z;
+    sum[3] += a * b.w;
+}
+
+/* ALIGNED: a pixel has a multiple of four numbers. */
+template <bool ALIGNED, typename T>
 __global__ void __launch_bounds__(BLOCK)
     pointwise_kernel(struct numbers n, const T *x, const T *weight, const float *bias, T *y)
 {
-    __shared__ __align__(16) float matrix[CUDA_POINTWISE_CHANNELS][MOST];
-    __shared__ float offset[CUDA_POINTWISE_CHANNELS];
+    __shared__ float4 matrix[CUDA_POINTWISE_CHANNELS * QUADS_MOST];
+    const int results = quads_of(n.out), rows = BLOCK / results;
+    const int row = (int)threadIdx.x / results, first = (int)threadIdx.x % results;
+    const int left = n.out - first * QUAD;
+    float offset[QUAD];
 
-    for (int at = threadIdx.x; at < CUDA_POINTWISE_CHANNELS * MOST; at += BLOCK) {
-        const int j = at / MOST, i = at % MOST;
-
-        matrix[j][i] = j < n.out && i < n.in
-                           ? to_float(weight[n.transposed ? i * n.out + j : j * n.in + i])
-                           : 0.0f;
-    }
-    for (int j = threadIdx.x; j < CUDA_POINTWISE_CHANNELS; j += BLOCK)
-        offset[j] = bias && j < n.out ? bias[j] : 0.0f;
+    load_matrix(n, weight, matrix);
+    load_quad<false>(bias ? bias + first * QUAD : NULL, bias ? left : 0, offset);
     __syncthreads();
-    FOR_EACH_ELEMENT(pixel, n.pixels)
-    {
-        float value[MOST];
-
-        load_pixel(x + pixel * n.in, n.in, value);
-        for (int first = 0; first < n.out; first += GROUP) {
-            struct group sum;
+    if (row >= rows)
+        return;
+    for (int64_t begin = (int64_t)blockIdx.x * rows * PIXELS + row; begin < n.pixels;
+         begin += (int64_t)gridDim.x * rows * PIXELS) {
+        float sum[PIXELS][QUAD];
 
 #pragma unroll
-            for (int k = 0; k < GROUP; k++) {
-                sum.value[k] = offset[first + k];
+        for (int p = 0; p < PIXELS; p++)
 #pragma unroll
-                for (int i = 0; i < MOST; i += 4) {
-                    const float4 w = *(const float4 *)&matrix[first + k][i];
+            for (int k = 0; k < QUAD; k++)
+                sum[p][k] = offset[k];
+#pragma unroll 2
+        for (int q = 0; q < quads_of(n.in); q++) {
+            float value[PIXELS][QUAD];
 
-                    sum.value[k] += value[i] * w.x + value[i + 1] * w.y + value[i + 2] * w.z +
-                                    value[i + 3] * w.w;
-                }
+#pragma unroll
+            for (int p = 0; p < PIXELS; p++) {
+                const int64_t pixel = begin + p * rows;
+
+                load_quad<ALIGNED>(x + pixel * n.in + q * QUAD,
+                                   pixel < n.pixels ? n.in - q * QUAD : 0, value[p]);
             }
-            store_results(y + pixel * n.out + first, n.out - first, n.out % GROUP == 0, sum);
+#pragma unroll
+            for (int i = 0; i < QUAD; i++) {
+                const float4 weights = matrix[(q * QUAD + i) * results + first];
+
+#pragma unroll
+                for (int p = 0; p < PIXELS; p++)
+                    add_products(value[p][i], weights, sum[p]);
+            }
+        }
+#pragma unroll
+        for (int p = 0; p < PIXELS; p++) {
+            const int64_t pixel = begin + p * rows;
+
+            if (pixel < n.pixels)
+                store_quad(y + pixel * n.out + first * QUAD, left, n.out % QUAD == 0, sum[p]);
         }
     }
 }
 
 /* ---- by the weights ---- */
 
-/* Loads some pixels as to[p][pitch]; numbers beyond `count`, and pixels beyond the last, are 0. */
-template <typename T>
-__device__ inline void load_pixels(const T *from, int64_t left, int count, int pitch, float *to)
-{
-    for (int at = threadIdx.x; at < PIXELS * pitch; at += BLOCK) {
-        const int p = at / pitch, i = at % pitch;
-
-        to[at] = p < left && i < count ? to_float(from[(int64_t)p * count + i]) : 0.0f;
-    }
-}
-
-/* Adds the products of two times four numbers. */
-__device__ inline void add_products(const float4 &a, const float4 &b, float (&sum)[SIDE * SIDE])
-{
-    const float left[SIDE] = {a.x, a.y, a.z, a.w}, right[SIDE] = {b.x, b.y, b.z, b.w};
-
-#pragma unroll
-    for (int o = 0; o < SIDE; o++)
-#pragma unroll
-        for (int i = 0; i < SIDE; i++)
-            sum[o * SIDE + i] += left[o] * right[i];
-}
-
-/* Numbers of shared memory that the kernel uses for pixels, and then for sums. */
-__host__ __device__ inline int shared_numbers(int squares_x, int squares_y)
-{
-    const int pixels = PIXELS * SIDE * (squares_x + squares_y), sums = BLOCK * SIDE * SIDE;
-
-    return pixels > sums ? pixels : sums;
-}
-
-/* A thread has a square of SIDE filters and SIDE channels, and every n-th pixel. The block's sums
+/* A thread has a square of four filters and four channels, and every n-th pixel. The block's sums
  * are parts[block][O][C]. */
-template <typename T>
+template <bool ALIGNED, typename T>
 __global__ void __launch_bounds__(BLOCK)
     pointwise_weights_kernel(int64_t pixels, int channels, int outputs, const T *x, const T *dy,
                              float *parts)
 {
-    extern __shared__ __align__(16) float shared[];
-    const int squares_x = (channels + SIDE - 1) / SIDE, squares_y = (outputs + SIDE - 1) / SIDE;
-    const int pitch_x = squares_x * SIDE, pitch_y = squares_y * SIDE;
-    const int squares = squares_x * squares_y, rows = BLOCK / squares;
+    __shared__ float shared[BLOCK * QUAD * QUAD];
+    const int across = quads_of(channels), squares = across * quads_of(outputs);
+    const int rows = BLOCK / squares;
     const int square = (int)threadIdx.x % squares, row = (int)threadIdx.x / squares;
-    float *const x_pixels = shared, *const y_pixels = shared + PIXELS * pitch_x;
-    float sum[SIDE * SIDE] = {};
+    const int o = square / across * QUAD, c = square % across * QUAD;
+    float sum[QUAD][QUAD] = {};
 
-    for (int64_t first = (int64_t)blockIdx.x * PIXELS; first < pixels;
-         first += (int64_t)gridDim.x * PIXELS) {
-        __syncthreads(); /* others may still read the pixels before */
-        load_pixels(x + first * channels, pixels - first, channels, pitch_x, x_pixels);
-        load_pixels(dy + first * outputs, pixels - first, outputs, pitch_y, y_pixels);
-        __syncthreads();
-        for (int p = row; row < rows && p < PIXELS; p += rows)
-            add_products(*(const float4 *)(y_pixels + p * pitch_y + square / squares_x * SIDE),
-                         *(const float4 *)(x_pixels + p * pitch_x + square % squares_x * SIDE),
-                         sum);
-    }
-    __syncthreads();
+    for (int64_t begin = (int64_t)blockIdx.x * rows * PIXELS + row; row < rows && begin < pixels;
+         begin += (int64_t)gridDim.x * rows * PIXELS) {
+        float left[PIXELS][QUAD], right[PIXELS][QUAD];
+
 #pragma unroll
-    for (int k = 0; k < SIDE * SIDE; k++)
+        for (int p = 0; p < PIXELS; p++) {
+            const int64_t pixel = begin + p * rows;
+            const bool exists = pixel < pixels;
+
+            load_quad<ALIGNED>(dy + pixel * outputs + o, exists ? outputs - o : 0, left[p]);
+            load_quad<ALIGNED>(x + pixel * channels + c, exists ? channels - c : 0, right[p]);
+        }
+#pragma unroll
+        for (int p = 0; p < PIXELS; p++)
+#pragma unroll
+            for (int k = 0; k < QUAD; k++)
+                add_products(left[p][k],
+                             make_float4(right[p][0], right[p][1], right[p][2], right[p][3]),
+                             sum[k]);
+    }
+#pragma unroll
+    for (int k = 0; k < QUAD * QUAD; k++)
         if (row < rows)
-            shared[(row * SIDE * SIDE + k) * squares + square] = sum[k];
+            shared[(row * QUAD * QUAD + k) * squares + square] = sum[k / QUAD][k % QUAD];
     __syncthreads();
     for (int at = threadIdx.x; at < outputs * channels; at += BLOCK) {
-        const int o = at / channels, i = at % channels;
-        const int k = o % SIDE * SIDE + i % SIDE, of = o / SIDE * squares_x + i / SIDE;
+        const int of = at / channels, by = at % channels;
+        const int k = of % QUAD * QUAD + by % QUAD, in = of / QUAD * across + by / QUAD;
         float total = 0;
 
         for (int r = 0; r < rows; r++)
-            total += shared[(r * SIDE * SIDE + k) * squares + of];
+            total += shared[(r * QUAD * QUAD + k) * squares + in];
         parts[(int64_t)blockIdx.x * outputs * channels + at] = total;
     }
 }
 
-template <typename T>
+/* The blocks for `count` pixels, of which each takes rows * PIXELS at a time. */
+int64_t blocks_of(int64_t count, int rows, int64_t most)
+{
+    const int64_t blocks = (count + rows * PIXELS - 1) / (rows * PIXELS);
+
+    return blocks < most ? blocks : most;
+}
+
+template <bool ALIGNED, typename T>
 void launch_weights(const struct cuda_convolution &c, int64_t pixels,
                     const struct cuda_depthwise_operands *o, cudaStream_t stream)
 {
-    const int squares_x = (c.channels + SIDE - 1) / SIDE;
-    const int squares_y = (c.outputs + SIDE - 1) / SIDE;
     const int64_t elements = (int64_t)c.channels * c.outputs;
     const int64_t fitting = (int64_t)(o->part_bytes / (sizeof(float) * (size_t)elements));
-    int64_t parts = (pixels + PIXELS - 1) / PIXELS;
+    const int64_t most = CUDA_POINTWISE_BLOCKS;
+    const int rows = BLOCK / (quads_of(c.channels) * quads_of(c.outputs));
+    const int64_t parts = blocks_of(pixels, rows, fitting < most ? fitting : most);
 
-    parts = parts < fitting ? parts : fitting;
-    parts = parts < CUDA_DIRECT_BLOCKS ? parts : CUDA_DIRECT_BLOCKS;
-    pointwise_weights_kernel<<<(unsigned)parts, BLOCK,
-                               sizeof(float) * (size_t)shared_numbers(squares_x, squares_y),
-                               stream>>>(pixels, c.channels, c.outputs, (const T *)o->x,
-                                         (const T *)o->y, o->parts);
+    pointwise_weights_kernel<ALIGNED><<<(unsigned)parts, BLOCK, 0, stream>>>(
+        pixels, c.channels, c.outputs, (const T *)o->x, (const T *)o->y, o->parts);
     cuda_column_sum({.at = o->parts, .type = TENSOR_FLOAT32}, parts, elements, o->accumulate,
                     o->gradient, stream);
 }
@@ -204,17 +235,16 @@ void launch(const struct cuda_convolution &c, enum cuda_depthwise_pass pass,
     const T *from = (const T *)(forward ? o->x : o->y), *weight = (const T *)o->weight;
     const float *bias = forward ? o->bias : NULL;
     T *to = (T *)(forward ? o->y : o->x);
-    const unsigned blocks = blocks_for(n.pixels);
+    const unsigned blocks = (unsigned)blocks_of(n.pixels, BLOCK / quads_of(n.out), INT32_MAX);
 
+    if (pass == CUDA_DEPTHWISE_WEIGHTS && c.channels % QUAD == 0 && c.outputs % QUAD == 0)
+        return launch_weights<true, T>(c, n.pixels, o, stream);
     if (pass == CUDA_DEPTHWISE_WEIGHTS)
-        return launch_weights<T>(c, n.pixels, o, stream);
-    if (n.in <= 8)
-        pointwise_kernel<T, 8><<<blocks, BLOCK, 0, stream>>>(n, from, weight, bias, to);
-    else if (n.in <= 16)
-        pointwise_kernel<T, 16><<<blocks, BLOCK, 0, stream>>>(n, from, weight, bias, to);
+        return launch_weights<false, T>(c, n.pixels, o, stream);
+    if (n.in % QUAD == 0)
+        pointwise_kernel<true><<<blocks, BLOCK, 0, stream>>>(n, from, weight, bias, to);
     else
-        pointwise_kernel<T, CUDA_POINTWISE_CHANNELS>
-            <<<blocks, BLOCK, 0, stream>>>(n, from, weight, bias, to);
+        pointwise_kernel<false><<<blocks, BLOCK, 0, stream>>>(n, from, weight, bias, to);
 }
 
 } // namespace
