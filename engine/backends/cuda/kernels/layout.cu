@@ -153,9 +153,87 @@ static void transpose_typed(struct cuda_layout layout, int64_t count, bool to_ch
         from, to);
 }
 
+/* ---- whole images of quads ---- */
+
+/* A block's threads: each has four channels of four pixels. */
+struct squares {
+    int images, down,
+        across; /* quads: `across` along the axis that is written, `down` along the other */
+};
+
+static struct squares squares_of(int fast, int slow)
+{
+    constexpr int WRITTEN = 32; /* quads that are written side by side, if there are so many */
+    struct squares block = {1, 1, fast < WRITTEN ? fast : WRITTEN};
+
+    block.down = slow < BLOCK / block.across ? slow : BLOCK / block.across;
+    block.across = fast < BLOCK / block.down ? fast : BLOCK / block.down;
+    if (block.across == fast && block.down == slow)
+        block.images = BLOCK / (fast * slow);
+    return block;
+}
+
+/* Transposes images of slow x fast quads: of channels and pixels, in the order in which they are
+ * read, fast being the axis that lies side by side in what is written. A thread transposes its
+ * square in registers. What neighbours write lies side by side; of what they read each has a part,
+ * and the cache the rest. */
+template <typename T>
+__global__ void __launch_bounds__(BLOCK)
+    transpose_squares_kernel(struct squares block, int images, int slow, int fast, const T *from,
+                             T *to)
+{
+    const int tiles_across = (fast + block.across - 1) / block.across;
+    const int tiles_down = (slow + block.down - 1) / block.down;
+    const int tile = (int)blockIdx.x / tiles_across;
+    const int f = (int)blockIdx.x % tiles_across * block.across + (int)threadIdx.x % block.across;
+    const int line = (int)threadIdx.x / block.across;
+    const int s = tile % tiles_down * block.down + line % block.down;
+    const int n = tile / tiles_down * block.images + line / block.down;
+    struct quad<T> read[QUAD], written[QUAD];
+
+    if (line >= block.down * block.images || f >= fast || s >= slow || n >= images)
+        return;
+    from += (int64_t)n * slow * fast * QUAD * QUAD;
+    to += (int64_t)n * slow * fast * QUAD * QUAD;
+#pragma unroll
+    for (int k = 0; k < QUAD; k++)
+        read[k] = *(const struct quad<T> *)(from + ((f * QUAD + k) * slow + s) * QUAD);
+#pragma unroll
+    for (int k = 0; k < QUAD; k++)
+#pragma unroll
+        for (int i = 0; i < QUAD; i++)
+            written[i].number[k] = read[k].number[i];
+#pragma unroll
+    for (int i = 0; i < QUAD; i++)
+        *(struct quad<T> *)(to + ((s * QUAD + i) * fast + f) * QUAD) = written[i];
+}
+
+template <typename T>
+static void transpose_squares(struct cuda_layout layout, int64_t count, bool to_channels_last,
+                              const T *from, T *to, cudaStream_t stream)
+{
+    const int channels = (int)layout.channels / QUAD, pixels = (int)layout.pixels / QUAD;
+    const int fast = to_channels_last ? channels : pixels;
+    const int slow = to_channels_last ? pixels : channels;
+    const struct squares block = squares_of(fast, slow);
+    const int images = (int)(count / (layout.channels * layout.pixels));
+    const int tiles = (images + block.images - 1) / block.images *
+                      ((slow + block.down - 1) / block.down) *
+                      ((fast + block.across - 1) / block.across);
+
+    transpose_squares_kernel<<<(unsigned)tiles, BLOCK, 0, stream>>>(block, images, slow, fast, from,
+                                                                    to);
+}
+
 static void transpose(struct cuda_layout layout, int64_t count, bool to_channels_last,
                       struct cuda_array from, struct cuda_array to, cudaStream_t stream)
 {
+    if (from.type == to.type && layout.channels % QUAD == 0 && layout.pixels % QUAD == 0)
+        return to.type == TENSOR_FLOAT32
+                   ? transpose_squares(layout, count, to_channels_last, (const uint32_t *)from.at,
+                                       (uint32_t *)to.at, stream)
+                   : transpose_squares(layout, count, to_channels_last, (const uint16_t *)from.at,
+                                       (uint16_t *)to.at, stream);
     if (from.type == TENSOR_BFLOAT16)
         transpose_typed(layout, count, to_channels_last, (const __nv_bfloat16 *)from.at, to,
                         stream);

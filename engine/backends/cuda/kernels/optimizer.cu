@@ -3,8 +3,7 @@
 
 #include <math.h>
 
-/* A thread has four adjacent elements, so that it waits for memory once. */
-constexpr int QUAD = 4;
+/* A thread has QUAD adjacent elements, so that it waits for memory once. */
 constexpr int64_t ELEMENTS = BLOCK * QUAD; /* of a block */
 
 int cuda_items_blocks(struct cuda_items *items)

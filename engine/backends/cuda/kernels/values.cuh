@@ -99,6 +99,13 @@ template <typename T> __device__ static inline void group_store(T *p, const stru
         ((uint4 *)p)[k] = raw.word[k];
 }
 
+constexpr int QUAD = 4;
+
+/* Four numbers in memory, at a multiple of four: one access. */
+template <typename T> struct alignas(QUAD * sizeof(T)) quad {
+    T number[QUAD];
+};
+
 constexpr float LOG2_E = 1.44269504088896340736f;
 
 /* 2^x with an error of 2 units in the last place; 0 where that is below the normal numbers. */
