@@ -188,6 +188,29 @@ bool advice_both_seldom(const struct advice_base *base, struct advice_rhythm *rh
 
 /* ---- what pays ---- */
 
+void advice_times_add(struct advice_times *times, double seconds)
+{
+    if (isnan(seconds))
+        return;
+    if (times->count == 0 || seconds < times->fastest) {
+        times->second = times->fastest;
+        times->fastest = seconds;
+    } else if (times->count == 1 || seconds < times->second) {
+        times->second = seconds;
+    }
+    times->count++;
+}
+
+double advice_times_step(const struct advice_times *times)
+{
+    return times->count ? times->fastest : NAN;
+}
+
+double advice_times_noise(const struct advice_times *times)
+{
+    return times->count < 2 ? 0 : times->second / times->fastest - 1;
+}
+
 bool advice_changes_learning(enum advice_kind kind)
 {
     return kind == ADVICE_BATCH || kind == ADVICE_AUGMENT || kind == ADVICE_WIDTH;
@@ -251,19 +274,28 @@ static struct advice_finding best_of(const struct advice_base *base,
     return taken;
 }
 
-/* Whether the change saves enough, whatever of it is noise. Rarer evaluations and checkpoints leave
- * steps as they are: they pay if they would beside steps that take longer by the noise. */
-static bool pays(const struct advice_base *base, const struct advice_option *options,
-                 const struct advice_finding *finding)
+/* Rarer evaluations and checkpoints leave steps as they are: they pay if they would beside steps that
+ * take longer by twice the noise. */
+static bool interval_pays(const struct advice_base *base, struct advice_option option)
 {
-    struct advice_option option = options[finding->option];
     struct advice_base slow = *base;
 
-    if (option.kind != ADVICE_EVALUATE && option.kind != ADVICE_CHECKPOINT)
-        return finding->saved >= fmax(ADVICE_GAIN_MIN, 2 * base->noise);
     slow.costs.step *= 1 + 2 * base->noise;
     option.step *= 1 + 2 * base->noise;
     return 1 - 1 / find_gain(&slow, &option) >= ADVICE_GAIN_MIN;
+}
+
+/* Whether the change saves enough even if the specification as it is were faster by its noise, and
+ * the change no faster than its second measurement. */
+static bool pays(const struct advice_base *base, struct advice_option option)
+{
+    struct advice_base fast = *base;
+
+    if (option.kind == ADVICE_EVALUATE || option.kind == ADVICE_CHECKPOINT)
+        return interval_pays(base, option);
+    fast.costs.step /= 1 + base->noise;
+    option.step *= 1 + option.noise;
+    return 1 - 1 / find_gain(&fast, &option) >= ADVICE_GAIN_MIN;
 }
 
 int advice_find(const struct advice_base *base, const struct advice_option *options, int count,
@@ -274,7 +306,7 @@ int advice_find(const struct advice_base *base, const struct advice_option *opti
     for (int kind = 0; kind < ADVICE_KINDS; kind++) {
         struct advice_finding taken = best_of(base, options, count, (enum advice_kind)kind);
 
-        if (taken.option >= 0 && pays(base, options, &taken))
+        if (taken.option >= 0 && pays(base, options[taken.option]))
             findings[found++] = taken;
     }
     qsort(findings, (size_t)found, sizeof *findings, compare_findings);

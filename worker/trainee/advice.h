@@ -87,18 +87,33 @@ enum advice_kind {
 };
 DECLARE_STRING_TABLE(advice_kind, enum advice_kind);
 
+/* Repeated measurements of the same. Other work makes one slower, never faster: so the fastest tells
+ * what the training takes by itself, and the one after it how well that is known. All zero: none
+ * was taken yet. */
+struct advice_times {
+    double fastest, second;
+    int count;
+};
+/* Leaves out NAN, a measurement that failed. */
+void advice_times_add(struct advice_times *times, double seconds);
+/* The fastest; NAN: there is none. */
+double advice_times_step(const struct advice_times *times);
+/* By how much the second is slower, as a part of the fastest; 0: there is no second. */
+double advice_times_noise(const struct advice_times *times);
+
 /* A change and what it was measured to cost. */
 struct advice_option {
     enum advice_kind kind;
     double step; /* seconds of training for a sample with it; NAN: not measured */
     struct advice_rhythm rhythm;
+    double noise; /* of `step`, as in struct advice_base */
 };
 
 /* What the specification costs as it is. */
 struct advice_base {
     struct advice_costs costs;
     struct advice_rhythm rhythm;
-    double noise; /* by how much measurements of the same differ, as a part of them */
+    double noise; /* of `costs.step`: advice_times_noise() */
     /* the part of a step's time in which the training waits for data that it prepares itself;
      * INFINITY: loader threads prepare them, and take time from it unseen */
     double data_share;
@@ -127,8 +142,9 @@ struct advice_finding {
 #define ADVICE_GAIN_MIN 0.05
 
 /* The changes that pay, the best first, at most one of each kind; returns their number. A change
- * pays if it saves ADVICE_GAIN_MIN, and more than twice the noise. Rarer evaluations and
- * checkpoints pay if they save ADVICE_GAIN_MIN beside steps that are slower by twice the noise. Of
+ * pays if it saves ADVICE_GAIN_MIN even if the specification as it is were faster by its noise, and
+ * the change slower by its own. Rarer evaluations and checkpoints pay if they save ADVICE_GAIN_MIN
+ * beside steps that are slower by twice the noise. Of
  * a kind's options, in ascending order, the first one is taken that gains nearly as much as the
  * best of them. A change after which the model learns otherwise (advice_changes_learning()) counts
  * as the root of its gain: its learning rate has to be found anew, and it may need more epochs.

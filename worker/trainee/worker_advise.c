@@ -21,9 +21,10 @@
 
 enum {
     SPECIFICATION_BYTES_MAX = 1024 * 1024,
-    GROUP = 3, /* variants between two measurements of the specification as it is */
-    BASES_MAX = 64,
+    GROUP = 3,         /* variants between two measurements of the specification as it is */
     CONFIRMED_MAX = 4, /* findings that are measured again, longer */
+    TURNS_MIN = 2,     /* of such a finding and the base; more where other work disturbs them */
+    TURNS_MAX = 5,
     PROFILE_STEPS_MIN = 4,
     PROFILE_STEPS_MAX = 200,
     EVALUATIONS_MIN = 8,
@@ -37,6 +38,8 @@ static const double look_seconds = 1, confirm_seconds = 1.2, profile_seconds = 1
 static const double evaluation_seconds = 0.4;
 /* To write a parameter with the optimizer's states, about: 12 bytes at 500 MB a second. */
 static const double checkpoint_seconds = 24e-9;
+/* Repeated measurements whose fastest two differ by less are settled. */
+static const double settled_noise = 0.05;
 /* A batch twice as large must shorten the time by this part, or a larger one is not looked at. */
 static const double doubling_saves = 0.08;
 
@@ -48,10 +51,10 @@ struct adviser {
     struct advice_place place;
     struct measurement base;
     struct measured_parts parts;
-    double bases[BASES_MAX]; /* seconds for a sample, of each measurement of the base */
-    int base_count;
+    struct advice_times base_times; /* seconds for a sample */
     struct advice_variant variants[ADVICE_VARIANTS_MAX];
     struct measurement measured[ADVICE_VARIANTS_MAX];
+    struct advice_times times[ADVICE_VARIANTS_MAX];
     struct advice_option options_found[ADVICE_VARIANTS_MAX];
     int count;
     struct advice_finding findings[ADVICE_KINDS];
@@ -105,32 +108,9 @@ static struct json_object *calibrate(void *data)
 
 /* ---- measuring ---- */
 
-static int compare_numbers(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
-/* Other work makes measurements slower, never faster: so the fastest one is taken, and how far the
- * median lies above it is the noise. */
-static double find_noise(const struct adviser *adviser)
-{
-    double sorted[BASES_MAX];
-    int count = adviser->base_count;
-
-    memcpy(sorted, adviser->bases, sizeof sorted);
-    qsort(sorted, (size_t)count, sizeof *sorted, compare_numbers);
-    return count < 2 ? 0 : sorted[count / 2] / sorted[0] - 1;
-}
-
 static double fastest_base(const struct adviser *adviser)
 {
-    double fastest = INFINITY;
-
-    for (int i = 0; i < adviser->base_count; i++)
-        fastest = fmin(fastest, adviser->bases[i]);
-    return fastest;
+    return adviser->base_times.fastest;
 }
 
 /* Measures the specification as it is. */
@@ -139,31 +119,32 @@ static void measure_base(struct adviser *adviser, double seconds)
     struct measurement measurement;
 
     measurement_take(adviser->options, &adviser->setup, adviser->text, seconds, true, &measurement);
-    if (adviser->base_count == 0)
+    if (adviser->base_times.count == 0)
         adviser->base = measurement;
-    if (measurement.step > 0 && adviser->base_count < BASES_MAX)
-        adviser->bases[adviser->base_count++] = measurement.step;
+    advice_times_add(&adviser->base_times, measurement.step);
 }
 
-/* Measures a variant, once more if it was measured before. */
+/* Measures a variant, once more if it was measured before. Its fastest measurement counts. */
 static void measure_variant(struct adviser *adviser, int index, double seconds, bool chooses)
 {
     struct measurement *measured = &adviser->measured[index];
-    double before = measured->step > 0 ? measured->step : INFINITY;
+    struct advice_times *times = &adviser->times[index];
     struct error error = {0};
     AUTO_FREE char *text =
         advice_variant_text(adviser->specification, adviser->variants[index].changes, &error);
 
+    measured->step = NAN;
     if (text)
         measurement_take(adviser->options, &adviser->setup, text, seconds, chooses, measured);
     else
         snprintf(measured->reason, sizeof measured->reason, "%.*s", MEASUREMENT_REASON_BYTES - 1,
                  error.text);
-    measured->step = fmin(measured->step, before); /* fmin() leaves NAN out */
-    adviser->options_found[index] =
-        (struct advice_option){.kind = adviser->variants[index].kind,
-                               .step = isinf(measured->step) ? NAN : measured->step,
-                               .rhythm = measured->rhythm};
+    advice_times_add(times, measured->step);
+    measured->step = advice_times_step(times);
+    adviser->options_found[index] = (struct advice_option){.kind = adviser->variants[index].kind,
+                                                           .step = measured->step,
+                                                           .rhythm = measured->rhythm,
+                                                           .noise = advice_times_noise(times)};
 }
 
 /* Measures the variants from `first` on, with the base behind each group. Those that may pay are
@@ -183,8 +164,8 @@ static void measure_variants(struct adviser *adviser, int first)
     }
 }
 
-/* Doubles the batch as long as that pays. Two doublings in a row that do not end it, as one may be
- * a measurement beside other work. */
+/* Doubles the batch as long as that pays. Two doublings in a row that do not end it, each measured
+ * twice, as one may be a measurement beside other work. */
 static void measure_batches(struct adviser *adviser)
 {
     double least = fastest_base(adviser);
@@ -200,6 +181,8 @@ static void measure_batches(struct adviser *adviser)
             return;
         adviser->count++;
         measure_variant(adviser, index, look_seconds, false);
+        if (!(adviser->measured[index].step < (1 - doubling_saves) * least))
+            measure_variant(adviser, index, look_seconds, false);
         step = adviser->measured[index].step;
         if (step < (1 - doubling_saves) * least)
             in_vain = 0;
@@ -213,7 +196,7 @@ static struct advice_base base_of(const struct adviser *adviser)
 {
     struct advice_base base = {.costs = adviser->parts.costs,
                                .rhythm = adviser->base.rhythm,
-                               .noise = find_noise(adviser),
+                               .noise = advice_times_noise(&adviser->base_times),
                                .data_share =
                                    adviser->base.loader_threads || adviser->parts.reason[0]
                                        ? INFINITY
@@ -223,31 +206,45 @@ static struct advice_base base_of(const struct adviser *adviser)
     return base;
 }
 
-static void find(struct adviser *adviser)
+/* Finds what pays. `confirmed`: what may be noise does not. */
+static void find(struct adviser *adviser, bool confirmed)
 {
+    struct advice_option options[ADVICE_VARIANTS_MAX];
     struct advice_base base = base_of(adviser);
 
-    adviser->found = advice_find(&base, adviser->options_found, adviser->count, adviser->findings);
+    memcpy(options, adviser->options_found, sizeof options);
+    for (int i = 0; i < adviser->count && !confirmed; i++)
+        options[i].noise = base.noise = 0;
+    adviser->found = advice_find(&base, options, adviser->count, adviser->findings);
 }
 
-/* Measures the best findings again, in turns with the base, and longer. */
+static bool is_settled(const struct advice_times *times)
+{
+    return times->count >= TURNS_MIN && advice_times_noise(times) <= settled_noise;
+}
+
+/* Measures the best findings again, in turns with the base, and longer: until the fastest two of
+ * each agree, which they do as soon as nothing disturbed them. */
 static void confirm(struct adviser *adviser)
 {
     int left = CONFIRMED_MAX;
 
-    find(adviser);
+    find(adviser, false);
     for (int i = 0; i < adviser->found && left > 0; i++) {
         int index = adviser->findings[i].option;
 
         if (!adviser->measured[index].batch) /* worked out, not measured */
             continue;
-        for (int again = 0; again < 2; again++) {
+        for (int turn = 0;
+             turn < TURNS_MIN || (turn < TURNS_MAX && (!is_settled(&adviser->base_times) ||
+                                                       !is_settled(&adviser->times[index])));
+             turn++) {
             measure_base(adviser, confirm_seconds);
             measure_variant(adviser, index, confirm_seconds, true);
         }
         left--;
     }
-    find(adviser);
+    find(adviser, true);
 }
 
 /* ---- evaluations and checkpoints ---- */
@@ -343,7 +340,8 @@ static void add_interval(struct adviser *adviser, enum advice_kind kind,
     }
     adviser->variants[index] = (struct advice_variant){kind, changes};
     adviser->measured[index] = (struct measurement){.step = step};
-    adviser->options_found[index] = (struct advice_option){kind, step, *rhythm};
+    adviser->options_found[index] =
+        (struct advice_option){.kind = kind, .step = step, .rhythm = *rhythm};
     adviser->count++;
 }
 
@@ -378,7 +376,7 @@ static int measure(struct adviser *adviser, struct error *error)
                                            .samples = adviser->setup.split.train.count};
     json_object_put(worker_child_ask(calibrate, adviser, &status));
     measure_base(adviser, look_seconds);
-    if (adviser->base_count == 0)
+    if (adviser->base_times.count == 0)
         return error_set(error, -EINVAL, "%s", adviser->base.reason);
     divide(adviser);
     measure_base(adviser, look_seconds);
@@ -467,7 +465,7 @@ static struct json_object *measured_json(const struct adviser *adviser,
     json_set_double(json, "best_share", costs->best_share);
     json_set_double(json, "update_share", adviser->parts.update_share);
     json_set_double(json, "ceiling_share", adviser->parts.ceiling_share);
-    json_set_double(json, "noise", find_noise(adviser));
+    json_set_double(json, "noise", advice_times_noise(&adviser->base_times));
     json_set_int(json, "batch_size", base->batch);
     json_set_int(json, "accumulate", base->accumulate);
     json_set_string(json, "precision", base->precision);

@@ -61,6 +61,43 @@ __global__ void bias_activation_kernel(struct cuda_array x, const float *bias,
     }
 }
 
+/* The same where eight divides the channels, and all arrays are of one type: the biases are two
+ * reads, and no access chooses a type. */
+template <int KIND, typename T>
+__global__ void bias_activation_typed_kernel(const T *x, const float *bias, T *sum, T *y,
+                                             unsigned channels, int64_t count)
+{
+    const bool writes = KIND != NO_ACTIVATION || !sum;
+
+    FOR_EACH_ELEMENT(g, count / GROUP)
+    {
+        const int64_t first = g * GROUP;
+        const unsigned c =
+            count <= UINT32_MAX ? (unsigned)first % channels : (unsigned)(first % channels);
+        const struct group offset = bias ? group_load(bias + c) : group{};
+        struct group value = group_load(x + first);
+
+#pragma unroll
+        for (int k = 0; k < GROUP; k++)
+            value.value[k] += offset.value[k];
+        if (sum)
+            group_store(sum + first, value);
+#pragma unroll
+        for (int k = 0; k < GROUP; k++)
+            value.value[k] = activated<KIND>(value.value[k]);
+        if (writes)
+            group_store(y + first, value);
+    }
+}
+
+template <int KIND, typename T>
+static void bias_activation_typed(const T *x, const float *bias, T *sum, T *y, int64_t count,
+                                  int64_t channels, cudaStream_t stream)
+{
+    bias_activation_typed_kernel<KIND><<<blocks_for(count / GROUP), BLOCK, 0, stream>>>(
+        x, bias, sum, y, (unsigned)channels, count);
+}
+
 template <int KIND>
 static cudaError_t bias_activation(struct cuda_array x, const float *bias, struct cuda_array sum,
                                    struct cuda_array y, int64_t rows, int64_t channels,
@@ -68,6 +105,19 @@ static cudaError_t bias_activation(struct cuda_array x, const float *bias, struc
 {
     const int64_t count = rows * channels;
 
+#define TYPED(T)                                                                                \
+    bias_activation_typed<KIND>((const T *)x.at, bias, (T *)sum.at, (T *)y.at, count, channels, \
+                                stream)
+    if (channels % GROUP == 0 && are_all(x.type, sum, y)) {
+        if (x.type == TENSOR_BFLOAT16)
+            TYPED(__nv_bfloat16);
+        else if (x.type == TENSOR_FLOAT16)
+            TYPED(__half);
+        else
+            TYPED(float);
+        return cudaGetLastError();
+    }
+#undef TYPED
     bias_activation_kernel<KIND><<<blocks_for((count + GROUP - 1) / GROUP), BLOCK, 0, stream>>>(
         x, bias, sum, y, (unsigned)channels, count);
     return cudaGetLastError();
@@ -169,12 +219,11 @@ __global__ void channel_parts_kernel(Array x, Array operand, Array result,
     for (int64_t r = first + lane; r < end && channel < s.channels; r += AHEAD * lanes) {
         float value[AHEAD][WIDTH], saved[AHEAD][WIDTH];
 
+        /* beyond the end, the last row once more: without branches all reads are under way at once */
 #pragma unroll
         for (int i = 0; i < AHEAD; i++) {
-            const int64_t at = (r + i * lanes) * s.channels + channel;
+            const int64_t at = min(r + i * lanes, end - 1) * s.channels + channel;
 
-            if (r + i * lanes >= end)
-                continue;
             load(x, at, value[i]);
             if (KIND != NO_ACTIVATION)
                 load(operand, at, saved[i]);
@@ -222,7 +271,9 @@ static int channel_parts(const struct cuda_channel_sum &s, int together, cudaStr
     const int most = CUDA_CHANNEL_PARTS / together; /* parts */
     const int64_t strips = s.channels / WIDTH;
     const int columns = WIDTH == 1 || together > 1 ? MANY_COLUMNS : FEW_COLUMNS;
-    struct channel_tiles t = {(int)(strips < columns ? strips : columns), together,
+    /* blocks side by side have as many strips each, not the last one few */
+    const int64_t across = (strips + columns - 1) / columns;
+    struct channel_tiles t = {(int)((strips + across - 1) / across), together,
                               (s.rows + most - 1) / most, false};
     const int lanes = BLOCK / t.columns;
 

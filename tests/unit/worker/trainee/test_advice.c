@@ -219,6 +219,53 @@ static void test_what_pays(void **state)
     assert_int_equal(find(0.06, options, 3, findings), 0); /* 10% may be noise of 6% */
 }
 
+static struct advice_times times_of(const double *seconds, int count)
+{
+    struct advice_times times = {0};
+
+    for (int i = 0; i < count; i++)
+        advice_times_add(&times, seconds[i]);
+    return times;
+}
+
+/* Other work disturbs most measurements; that two of them agree is enough. */
+static void test_times(void **state)
+{
+    static const double disturbed[] = {0.003, 0.00102, 0.002, NAN, 0.001, 0.004};
+    struct advice_times times = times_of(NULL, 0);
+
+    (void)state;
+    assert_true(isnan(advice_times_step(&times)));
+    assert_true(advice_times_noise(&times) == 0);
+    times = times_of(disturbed, 1);
+    assert_near(advice_times_step(&times), 0.003);
+    assert_true(advice_times_noise(&times) == 0);
+    times = times_of(disturbed, 2);
+    assert_near(advice_times_noise(&times), 0.003 / 0.00102 - 1);
+    times = times_of(disturbed, 6);
+    assert_int_equal(times.count, 5);
+    assert_near(advice_times_step(&times), 0.001);
+    assert_near(advice_times_noise(&times), 0.00102 / 0.001 - 1);
+}
+
+/* The base may be faster by its noise, and the change is no faster than its second measurement. */
+static void test_noise_of_a_change(void **state)
+{
+    struct advice_option change = option(ADVICE_PRECISION, 0.0005);
+    struct advice_finding findings[ADVICE_KINDS];
+
+    (void)state;
+    change.noise = 0.8;
+    assert_int_equal(find(0, &change, 1, findings), 1);
+    assert_near(findings[0].gain, 2); /* what is predicted is the fastest of both */
+    assert_int_equal(find(0.1, &change, 1, findings), 0);
+    change.noise = 0.95;
+    assert_int_equal(find(0, &change, 1, findings), 0);
+    change.noise = 0;
+    assert_int_equal(find(0.8, &change, 1, findings), 1);
+    assert_int_equal(find(0.95, &change, 1, findings), 0);
+}
+
 /* Evaluations take what they take, however much steps differ. */
 static void test_what_pays_beside_noise(void **state)
 {
@@ -287,6 +334,8 @@ int main(void)
                                        cmocka_unit_test(test_best_share),
                                        cmocka_unit_test(test_gain),
                                        cmocka_unit_test(test_what_pays),
+                                       cmocka_unit_test(test_times),
+                                       cmocka_unit_test(test_noise_of_a_change),
                                        cmocka_unit_test(test_what_pays_beside_noise),
                                        cmocka_unit_test(test_order),
                                        cmocka_unit_test(test_data),
