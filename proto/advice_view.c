@@ -104,7 +104,8 @@ void advice_print(struct json_object *advice, FILE *output)
 {
     struct json_object *list = json_get(advice, "advice"), *notes = json_get(advice, "notes");
     size_t count = list ? json_object_array_length(list) : 0;
-    double noise = json_get_double(json_get(advice, "measured"), "noise", 0);
+    struct json_object *measured = json_get(advice, "measured");
+    double noise = json_get_double(measured, "noise", 0);
 
     print_measured(advice, output);
     print_time(advice, output);
@@ -119,13 +120,12 @@ void advice_print(struct json_object *advice, FILE *output)
         print_paragraph("note: ", json_object_get_string(json_object_array_get_idx(notes, i)),
                         output);
     if (noise > noise_told) {
-        char line[LINE_BYTES], limit[64] = "nothing can be named";
+        char line[LINE_BYTES];
 
-        if (200 * noise < 100)
-            snprintf(limit, sizeof limit, "what saves less than %.0f%% is not named", 200 * noise);
         snprintf(line, sizeof line,
-                 "measurements of the same differ by %.0f%%, as other work runs here: %s.",
-                 100 * noise, limit);
+                 "the fastest two measurements of the job as it is differ by %.0f%%, as other work "
+                 "runs here: what saves less than %.0f%% is not named.",
+                 100 * noise, 100 * json_get_double(measured, "least_saved", 0));
         print_paragraph("note: ", line, output);
     }
 }

@@ -92,7 +92,7 @@ static enum exit_status command_execute(struct invocation *invocation)
     }
     arguments[4] = device_of(invocation, normalised, ran_on);
     if (isatty(STDERR_FILENO))
-        fprintf(stderr, "measuring on %s; this takes about a minute, and wants it alone\n",
+        fprintf(stderr, "measuring on %s; this takes a minute, or a few beside other work\n",
                 arguments[4]);
     if (worker_run(arguments, spec, &report, &error) < 0) {
         complain("%s", error.text);

@@ -227,7 +227,8 @@ static const struct own {
              run_pointwise,
              1 << 0 | 1 << 2 | 1 << 3,
              1 << CONVOLUTION_FORWARD | 1 << CONVOLUTION_DATA | 1 << CONVOLUTION_WEIGHTS,
-             {{16, 32, 16, 1, 1, 0, 1, 1, 1},
+             {{32, 70, 32, 1, 1, 0, 1, 1, 1}, /* more pixels than blocks take at once */
+              {16, 32, 16, 1, 1, 0, 1, 1, 1},
               {4, 17, 16, 1, 1, 0, 1, 1, 1},
               {8, 9, 24, 1, 1, 0, 1, 1, 1},
               {32, 11, 32, 1, 1, 0, 1, 1, 1},

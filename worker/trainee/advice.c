@@ -274,6 +274,11 @@ static struct advice_finding best_of(const struct advice_base *base,
     return taken;
 }
 
+double advice_least_saved(double noise)
+{
+    return 1 - (1 - ADVICE_GAIN_MIN) / (1 + noise);
+}
+
 /* Rarer evaluations and checkpoints leave steps as they are: they pay if they would beside steps that
  * take longer by twice the noise. */
 static bool interval_pays(const struct advice_base *base, struct advice_option option)

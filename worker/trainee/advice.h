@@ -140,6 +140,8 @@ struct advice_finding {
 
 /* The part by which a change must shorten the time at least to be named. */
 #define ADVICE_GAIN_MIN 0.05
+/* The same beside such a noise of the specification as it is. */
+double advice_least_saved(double noise);
 
 /* The changes that pay, the best first, at most one of each kind; returns their number. A change
  * pays if it saves ADVICE_GAIN_MIN even if the specification as it is were faster by its noise, and

@@ -55,6 +55,7 @@ struct adviser {
     struct advice_variant variants[ADVICE_VARIANTS_MAX];
     struct measurement measured[ADVICE_VARIANTS_MAX];
     struct advice_times times[ADVICE_VARIANTS_MAX];
+    bool confirmed[ADVICE_VARIANTS_MAX];
     struct advice_option options_found[ADVICE_VARIANTS_MAX];
     int count;
     struct advice_finding findings[ADVICE_KINDS];
@@ -122,29 +123,33 @@ static void measure_base(struct adviser *adviser, double seconds)
     if (adviser->base_times.count == 0)
         adviser->base = measurement;
     advice_times_add(&adviser->base_times, measurement.step);
+    adviser->base.step = advice_times_step(&adviser->base_times);
 }
 
-/* Measures a variant, once more if it was measured before. Its fastest measurement counts. */
+/* Measures a variant, once more if it was measured before. Its fastest measurement counts; one that
+ * fails after others takes nothing away. */
 static void measure_variant(struct adviser *adviser, int index, double seconds, bool chooses)
 {
-    struct measurement *measured = &adviser->measured[index];
+    struct measurement measurement = {.step = NAN};
     struct advice_times *times = &adviser->times[index];
     struct error error = {0};
     AUTO_FREE char *text =
         advice_variant_text(adviser->specification, adviser->variants[index].changes, &error);
 
-    measured->step = NAN;
     if (text)
-        measurement_take(adviser->options, &adviser->setup, text, seconds, chooses, measured);
+        measurement_take(adviser->options, &adviser->setup, text, seconds, chooses, &measurement);
     else
-        snprintf(measured->reason, sizeof measured->reason, "%.*s", MEASUREMENT_REASON_BYTES - 1,
-                 error.text);
-    advice_times_add(times, measured->step);
-    measured->step = advice_times_step(times);
-    adviser->options_found[index] = (struct advice_option){.kind = adviser->variants[index].kind,
-                                                           .step = measured->step,
-                                                           .rhythm = measured->rhythm,
-                                                           .noise = advice_times_noise(times)};
+        snprintf(measurement.reason, sizeof measurement.reason, "%.*s",
+                 MEASUREMENT_REASON_BYTES - 1, error.text);
+    if (times->count == 0 || measurement.step > 0)
+        adviser->measured[index] = measurement;
+    advice_times_add(times, measurement.step);
+    adviser->measured[index].step = advice_times_step(times);
+    adviser->options_found[index] =
+        (struct advice_option){.kind = adviser->variants[index].kind,
+                               .step = advice_times_step(times),
+                               .rhythm = adviser->measured[index].rhythm,
+                               .noise = advice_times_noise(times)};
 }
 
 /* Measures the variants from `first` on, with the base behind each group. Those that may pay are
@@ -164,8 +169,8 @@ static void measure_variants(struct adviser *adviser, int first)
     }
 }
 
-/* Doubles the batch as long as that pays. Two doublings in a row that do not end it, each measured
- * twice, as one may be a measurement beside other work. */
+/* Doubles the batch as long as that pays. It ends after two doublings in a row that do not pay, each
+ * measured twice: one measurement may have been beside other work. */
 static void measure_batches(struct adviser *adviser)
 {
     double least = fastest_base(adviser);
@@ -181,7 +186,7 @@ static void measure_batches(struct adviser *adviser)
             return;
         adviser->count++;
         measure_variant(adviser, index, look_seconds, false);
-        if (!(adviser->measured[index].step < (1 - doubling_saves) * least))
+        if (adviser->measured[index].step >= (1 - doubling_saves) * least)
             measure_variant(adviser, index, look_seconds, false);
         step = adviser->measured[index].step;
         if (step < (1 - doubling_saves) * least)
@@ -206,15 +211,29 @@ static struct advice_base base_of(const struct adviser *adviser)
     return base;
 }
 
-/* Finds what pays. `confirmed`: what may be noise does not. */
-static void find(struct adviser *adviser, bool confirmed)
+/* Rarer evaluations and checkpoints follow from what one takes. */
+static bool is_worked_out(const struct adviser *adviser, int index)
+{
+    return adviser->variants[index].kind == ADVICE_EVALUATE ||
+           adviser->variants[index].kind == ADVICE_CHECKPOINT;
+}
+
+/* Finds what pays, `with_noise` only what pays in spite of it. What is worked out has the steps of
+ * the base, which may have been measured again since. */
+static void find(struct adviser *adviser, bool with_noise)
 {
     struct advice_option options[ADVICE_VARIANTS_MAX];
     struct advice_base base = base_of(adviser);
 
-    memcpy(options, adviser->options_found, sizeof options);
-    for (int i = 0; i < adviser->count && !confirmed; i++)
-        options[i].noise = base.noise = 0;
+    for (int i = 0; i < adviser->count; i++) {
+        if (is_worked_out(adviser, i))
+            adviser->options_found[i].step = base.costs.step;
+        options[i] = adviser->options_found[i];
+        if (!with_noise)
+            options[i].noise = 0;
+    }
+    if (!with_noise)
+        base.noise = 0;
     adviser->found = advice_find(&base, options, adviser->count, adviser->findings);
 }
 
@@ -223,26 +242,35 @@ static bool is_settled(const struct advice_times *times)
     return times->count >= TURNS_MIN && advice_times_noise(times) <= settled_noise;
 }
 
-/* Measures the best findings again, in turns with the base, and longer: until the fastest two of
- * each agree, which they do as soon as nothing disturbed them. */
+/* Measures an option again, in turns with the base, and longer: until the fastest two of each
+ * agree, which they do as soon as nothing disturbed them. */
+static void confirm_option(struct adviser *adviser, int index)
+{
+    for (int turn = 0; turn < TURNS_MAX; turn++) {
+        if (turn >= TURNS_MIN && is_settled(&adviser->base_times) &&
+            is_settled(&adviser->times[index]))
+            break;
+        measure_base(adviser, confirm_seconds);
+        measure_variant(adviser, index, confirm_seconds, true);
+    }
+    adviser->confirmed[index] = true;
+}
+
+/* Confirms the best findings, and then those that are the best only because of what that told. */
 static void confirm(struct adviser *adviser)
 {
-    int left = CONFIRMED_MAX;
+    for (int round = 0; round < 2; round++) {
+        int left = CONFIRMED_MAX;
 
-    find(adviser, false);
-    for (int i = 0; i < adviser->found && left > 0; i++) {
-        int index = adviser->findings[i].option;
+        find(adviser, round > 0);
+        for (int i = 0; i < adviser->found && left > 0; i++) {
+            const int index = adviser->findings[i].option;
 
-        if (!adviser->measured[index].batch) /* worked out, not measured */
-            continue;
-        for (int turn = 0;
-             turn < TURNS_MIN || (turn < TURNS_MAX && (!is_settled(&adviser->base_times) ||
-                                                       !is_settled(&adviser->times[index])));
-             turn++) {
-            measure_base(adviser, confirm_seconds);
-            measure_variant(adviser, index, confirm_seconds, true);
+            if (is_worked_out(adviser, index) || adviser->confirmed[index])
+                continue;
+            confirm_option(adviser, index);
+            left--;
         }
-        left--;
     }
     find(adviser, true);
 }
@@ -466,6 +494,8 @@ static struct json_object *measured_json(const struct adviser *adviser,
     json_set_double(json, "update_share", adviser->parts.update_share);
     json_set_double(json, "ceiling_share", adviser->parts.ceiling_share);
     json_set_double(json, "noise", advice_times_noise(&adviser->base_times));
+    json_set_double(json, "least_saved",
+                    advice_least_saved(advice_times_noise(&adviser->base_times)));
     json_set_int(json, "batch_size", base->batch);
     json_set_int(json, "accumulate", base->accumulate);
     json_set_string(json, "precision", base->precision);

@@ -419,7 +419,7 @@ struct cuda_convolution {
 
 /* A thread has a channel of some results: for few channels in a group. part_bytes: of the operands'
  * `parts`. */
-enum { CUDA_DIRECT_BLOCKS = 1056 }; /* blocks that sum up the gradient of the weights */
+enum { CUDA_DIRECT_BLOCKS = 1056 }; /* the most blocks, here and in narrow.cu */
 bool cuda_direct_is_possible(const struct cuda_convolution *convolution, size_t part_bytes);
 cudaError_t cuda_direct(const struct cuda_convolution *convolution, enum cuda_depthwise_pass pass,
                         const struct cuda_depthwise_operands *operands, cudaStream_t stream);

@@ -133,7 +133,7 @@ __global__ void __launch_bounds__(BLOCK)
     }
 }
 
-/* Whether elements are whole images that transpose_kernel() takes. */
+/* Whether elements are whole images, which the kernels above take. */
 static bool are_images(struct cuda_layout layout, int64_t first, int64_t count)
 {
     return layout.channels > 1 && layout.pixels > 1 && first == 0 && count <= INT32_MAX &&

@@ -13,7 +13,8 @@ constexpr int QUADS_MOST = CUDA_POINTWISE_CHANNELS / QUAD;
 
 /* What a pixel has, and what is computed for it: channels and filters, or the reverse. */
 struct numbers {
-    int pixels, in, out;
+    int64_t pixels;
+    int in, out;
     bool transposed; /* the matrix is [in][out] */
 };
 
@@ -107,8 +108,8 @@ __global__ void __launch_bounds__(BLOCK)
     __syncthreads();
     if (row >= rows)
         return;
-    for (int begin = (int)blockIdx.x * rows * PIXELS + row; begin < n.pixels;
-         begin += (int)gridDim.x * rows * PIXELS) {
+    for (int64_t begin = (int64_t)blockIdx.x * rows * PIXELS + row; begin < n.pixels;
+         begin += (int64_t)gridDim.x * rows * PIXELS) {
         float sum[PIXELS][QUAD];
 
 #pragma unroll
@@ -122,7 +123,7 @@ __global__ void __launch_bounds__(BLOCK)
 
 #pragma unroll
             for (int p = 0; p < PIXELS; p++) {
-                const int pixel = begin + p * rows;
+                const int64_t pixel = begin + p * rows;
 
                 load_quad<ALIGNED>(x + pixel * n.in + q * QUAD,
                                    pixel < n.pixels ? n.in - q * QUAD : 0, value[p]);
@@ -138,7 +139,7 @@ __global__ void __launch_bounds__(BLOCK)
         }
 #pragma unroll
         for (int p = 0; p < PIXELS; p++) {
-            const int pixel = begin + p * rows;
+            const int64_t pixel = begin + p * rows;
 
             if (pixel < n.pixels)
                 store_quad(y + pixel * n.out + first * QUAD, left, n.out % QUAD == 0, sum[p]);
@@ -152,7 +153,7 @@ __global__ void __launch_bounds__(BLOCK)
  * are parts[block][O][C]. */
 template <bool ALIGNED, typename T>
 __global__ void __launch_bounds__(BLOCK)
-    pointwise_weights_kernel(int pixels, int channels, int outputs, const T *x, const T *dy,
+    pointwise_weights_kernel(int64_t pixels, int channels, int outputs, const T *x, const T *dy,
                              float *parts)
 {
     __shared__ float shared[BLOCK * QUAD * QUAD];
@@ -162,13 +163,13 @@ __global__ void __launch_bounds__(BLOCK)
     const int o = square / across * QUAD, c = square % across * QUAD;
     float sum[QUAD][QUAD] = {};
 
-    for (int begin = (int)blockIdx.x * rows * PIXELS + row; row < rows && begin < pixels;
-         begin += (int)gridDim.x * rows * PIXELS) {
+    for (int64_t begin = (int64_t)blockIdx.x * rows * PIXELS + row; row < rows && begin < pixels;
+         begin += (int64_t)gridDim.x * rows * PIXELS) {
         float left[PIXELS][QUAD], right[PIXELS][QUAD];
 
 #pragma unroll
         for (int p = 0; p < PIXELS; p++) {
-            const int pixel = begin + p * rows;
+            const int64_t pixel = begin + p * rows;
             const bool exists = pixel < pixels;
 
             load_quad<ALIGNED>(dy + pixel * outputs + o, exists ? outputs - o : 0, left[p]);
@@ -207,7 +208,7 @@ int64_t blocks_of(int64_t count, int rows, int64_t most)
 }
 
 template <bool ALIGNED, typename T>
-void launch_weights(const struct cuda_convolution &c, int pixels,
+void launch_weights(const struct cuda_convolution &c, int64_t pixels,
                     const struct cuda_depthwise_operands *o, cudaStream_t stream)
 {
     const int64_t elements = (int64_t)c.channels * c.outputs;
@@ -227,7 +228,7 @@ void launch(const struct cuda_convolution &c, enum cuda_depthwise_pass pass,
             const struct cuda_depthwise_operands *o, cudaStream_t stream)
 {
     const bool forward = pass == CUDA_DEPTHWISE_FORWARD;
-    const struct numbers n = {.pixels = c.batch * c.height * c.width,
+    const struct numbers n = {.pixels = (int64_t)c.batch * c.height * c.width,
                               .in = forward ? c.channels : c.outputs,
                               .out = forward ? c.outputs : c.channels,
                               .transposed = !forward};
@@ -250,15 +251,13 @@ void launch(const struct cuda_convolution &c, enum cuda_depthwise_pass pass,
 
 bool cuda_pointwise_convolution_is_possible(const struct cuda_convolution *c, size_t part_bytes)
 {
-    const int64_t pixels = (int64_t)c->batch * c->height * c->width;
     bool is_pointwise = c->groups == 1;
 
     for (int i = 0; i < 2; i++)
         is_pointwise &= c->kernel[i] == 1 && c->stride[i] == 1 && c->padding[i] == 0;
     return is_pointwise && c->channels <= CUDA_POINTWISE_CHANNELS &&
            c->outputs <= CUDA_POINTWISE_CHANNELS &&
-           (size_t)(c->channels * c->outputs) * sizeof(float) <= part_bytes &&
-           pixels * (c->channels > c->outputs ? c->channels : c->outputs) <= INT32_MAX / 2;
+           (size_t)(c->channels * c->outputs) * sizeof(float) <= part_bytes;
 }
 
 cudaError_t cuda_pointwise_convolution(const struct cuda_convolution *c,
