@@ -69,6 +69,22 @@ __device__ static inline struct span windows_of(const struct cuda_pool &p, int a
     return {before < 0 ? 0 : before / p.stride[axis] + 1, end > windows ? windows : end};
 }
 
+/* Makes means of the sums of a window, or rectifies its maxima. */
+template <int WIDTH, bool MAXIMUM>
+__device__ static inline void finish_window(const struct cuda_pool &p, int channel,
+                                            float (&best)[WIDTH], struct places<WIDTH> &where)
+{
+    for (int k = 0; k < WIDTH && !MAXIMUM; k++)
+        best[k] /= (float)(p.kernel[0] * p.kernel[1]);
+    for (int k = 0; k < WIDTH && MAXIMUM && p.rectified; k++) {
+        const float z = best[k] + (p.bias ? p.bias[channel + k] : 0.0f);
+
+        best[k] = z < 0.0f ? 0.0f : z;
+        if (!(z > 0.0f))
+            where.value[k] = CUDA_POOL_NOWHERE;
+    }
+}
+
 template <int WIDTH, bool MAXIMUM, typename Index>
 __global__ void pool_kernel(struct cuda_pool p, struct cuda_array x, struct cuda_array y,
                             uint8_t *position, Index count)
@@ -100,18 +116,54 @@ __global__ void pool_kernel(struct cuda_pool p, struct cuda_array x, struct cuda
                     }
                 }
             }
-        for (int k = 0; k < WIDTH && !MAXIMUM; k++)
-            best[k] /= (float)(p.kernel[0] * p.kernel[1]);
-        for (int k = 0; k < WIDTH && MAXIMUM && p.rectified; k++) {
-            const float z = best[k] + (p.bias ? p.bias[out.channel + k] : 0.0f);
-
-            best[k] = z < 0.0f ? 0.0f : z;
-            if (!(z > 0.0f))
-                where.value[k] = CUDA_POOL_NOWHERE;
-        }
+        finish_window<WIDTH, MAXIMUM>(p, (int)out.channel, best, where);
         store(y, (int64_t)i * WIDTH, best);
         if (MAXIMUM && position)
             *(struct places<WIDTH> *)(position + (int64_t)i * WIDTH) = where;
+    }
+}
+
+/* Windows of 2x2 pixels, all of which exist, and arrays of one type: the four reads are under way at
+ * once. */
+template <bool MAXIMUM, typename T, typename Index>
+__global__ void pool_square_kernel(struct cuda_pool p, const T *x, T *y, uint8_t *position,
+                                   Index count)
+{
+    FOR_EACH_INDEX(i, count)
+    {
+        const struct pixel<Index> out =
+            pixel_at<GROUP, Index>(i, (Index)p.out_height, (Index)p.out_width, (Index)p.channels);
+        const Index row = out.image * (Index)p.height + out.row * p.stride[0];
+        const Index first = (row * (Index)p.width + out.column * p.stride[1]) * (Index)p.channels;
+        union packed<T> read[4];
+        struct group best;
+        struct places<GROUP> where = {
+        };
+
+#pragma unroll
+        for (int w = 0; w < 4; w++)
+            packed_load(&read[w], x + first + out.channel +
+                                      (w / 2 * (Index)p.width + w % 2) * (Index)p.channels);
+#pragma unroll
+        for (int k = 0; k < GROUP; k++)
+            best.value[k] = MAXIMUM ? -INFINITY : 0.0f;
+#pragma unroll
+        for (int w = 0; w < 4; w++)
+#pragma unroll
+            for (int k = 0; k < GROUP; k++) {
+                const float value = to_float(read[w].value[k]);
+
+                if (!MAXIMUM) {
+                    best.value[k] += value;
+                } else if (!(value <= best.value[k])) { /* a NaN wins, as in PyTorch */
+                    best.value[k] = value;
+                    where.value[k] = (uint8_t)w;
+                }
+            }
+        finish_window<GROUP, MAXIMUM>(p, (int)out.channel, best.value, where);
+        group_store(y + (int64_t)i * GROUP, best);
+        if (MAXIMUM && position)
+            *(struct places<GROUP> *)(position + (int64_t)i * GROUP) = where;
     }
 }
 
@@ -220,6 +272,29 @@ static cudaError_t pool_backward(const struct cuda_pool *pool, struct cuda_array
     return cudaGetLastError();
 }
 
+/* Whether pool_square_kernel() computes it. */
+static bool windows_are_squares(const struct cuda_pool *p)
+{
+    return p->kernel[0] == 2 && p->kernel[1] == 2 && p->padding[0] == 0 && p->padding[1] == 0 &&
+           (p->out_height - 1) * p->stride[0] + 2 <= p->height &&
+           (p->out_width - 1) * p->stride[1] + 2 <= p->width && p->channels % GROUP == 0;
+}
+
+template <bool MAXIMUM, typename T>
+static void pool_squares(const struct cuda_pool *pool, const T *x, T *y, uint8_t *position,
+                         cudaStream_t stream)
+{
+    const int64_t count = pool->images * pool->out_height * pool->out_width * pool->channels;
+    const int64_t pixels = pool->images * pool->height * pool->width * pool->channels;
+
+    if (pixels > INT32_MAX / 2)
+        pool_square_kernel<MAXIMUM, T, int64_t>
+            <<<blocks_for(count / GROUP), BLOCK, 0, stream>>>(*pool, x, y, position, count / GROUP);
+    else
+        pool_square_kernel<MAXIMUM, T, int><<<blocks_for(count / GROUP), BLOCK, 0, stream>>>(
+            *pool, x, y, position, (int)(count / GROUP));
+}
+
 template <bool MAXIMUM>
 static cudaError_t pool_forward(const struct cuda_pool *pool, struct cuda_array x,
                                 struct cuda_array y, uint8_t *position, cudaStream_t stream)
@@ -227,6 +302,16 @@ static cudaError_t pool_forward(const struct cuda_pool *pool, struct cuda_array 
     const int64_t count = pool->images * pool->out_height * pool->out_width * pool->channels;
     const int64_t pixels = pool->images * pool->height * pool->width * pool->channels;
 
+    if (windows_are_squares(pool) && x.type == y.type) {
+        if (x.type == TENSOR_BFLOAT16)
+            pool_squares<MAXIMUM>(pool, (const __nv_bfloat16 *)x.at, (__nv_bfloat16 *)y.at,
+                                  position, stream);
+        else if (x.type == TENSOR_FLOAT16)
+            pool_squares<MAXIMUM>(pool, (const __half *)x.at, (__half *)y.at, position, stream);
+        else
+            pool_squares<MAXIMUM>(pool, (const float *)x.at, (float *)y.at, position, stream);
+        return cudaGetLastError();
+    }
 #define LAUNCH(WIDTH, Index)                                                             \
     pool_kernel<WIDTH, MAXIMUM, Index><<<blocks_for(count / WIDTH), BLOCK, 0, stream>>>( \
         *pool, x, y, position, (Index)(count / WIDTH))
@@ -289,13 +374,14 @@ __global__ void image_sums_kernel(struct pixel_sums<Array> s)
     for (int p = lane; p < pixels && strip < s.strips; p += AHEAD * LANES) {
         float v[AHEAD][WIDTH], d[AHEAD][WIDTH];
 
+        /* beyond the end, the last pixel once more: without branches all reads are under way at once */
 #pragma unroll
         for (int i = 0; i < AHEAD; i++) {
-            if (p + i * LANES >= pixels)
-                continue;
-            load(s.x, first + (p + i * LANES) * s.channels, v[i]);
+            const int64_t at = first + min(p + i * LANES, pixels - 1) * s.channels;
+
+            load(s.x, at, v[i]);
             if (SCALED)
-                load(s.dy, first + (p + i * LANES) * s.channels, d[i]);
+                load(s.dy, at, d[i]);
         }
 #pragma unroll
         for (int i = 0; i < AHEAD; i++) {

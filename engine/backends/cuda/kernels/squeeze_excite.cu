@@ -53,13 +53,14 @@ __device__ static inline void sum_pixels(const struct typed_array<T> &x,
         for (int p = lane; p < pixels && works; p += AHEAD * lanes) {
             float v[AHEAD][WIDTH], d[AHEAD][WIDTH];
 
+            /* beyond the end, the last pixel: without branches all reads are under way at once */
 #pragma unroll
             for (int i = 0; i < AHEAD; i++) {
-                if (p + i * lanes >= pixels)
-                    continue;
-                load(x, from + (int64_t)(p + i * lanes) * channels, v[i]);
+                const int64_t at = from + (int64_t)min(p + i * lanes, pixels - 1) * channels;
+
+                load(x, at, v[i]);
                 if (SCALED)
-                    load(dy, from + (int64_t)(p + i * lanes) * channels, d[i]);
+                    load(dy, at, d[i]);
             }
 #pragma unroll
             for (int i = 0; i < AHEAD; i++)
