@@ -279,8 +279,8 @@ double advice_least_saved(double noise)
     return 1 - (1 - ADVICE_GAIN_MIN) / (1 + noise);
 }
 
-/* Rarer evaluations and checkpoints leave steps as they are: they pay if they would beside steps that
- * take longer by twice the noise. */
+/* Rarer evaluations and checkpoints leave steps as they are: they pay if they would beside steps
+ * that take longer by twice the noise. */
 static bool interval_pays(const struct advice_base *base, struct advice_option option)
 {
     struct advice_base slow = *base;

@@ -87,9 +87,9 @@ enum advice_kind {
 };
 DECLARE_STRING_TABLE(advice_kind, enum advice_kind);
 
-/* Repeated measurements of the same. Other work makes one slower, never faster: so the fastest tells
- * what the training takes by itself, and the one after it how well that is known. All zero: none
- * was taken yet. */
+/* Repeated measurements of the same. Other work makes one slower, never faster: so the fastest
+ * tells what the training takes by itself, and the one after it how well that is known. All zero:
+ * none was taken yet. */
 struct advice_times {
     double fastest, second;
     int count;
@@ -144,13 +144,13 @@ struct advice_finding {
 double advice_least_saved(double noise);
 
 /* The changes that pay, the best first, at most one of each kind; returns their number. A change
- * pays if it saves ADVICE_GAIN_MIN even if the specification as it is were faster by its noise, and
- * the change slower by its own. Rarer evaluations and checkpoints pay if they save ADVICE_GAIN_MIN
- * beside steps that are slower by twice the noise. Of
- * a kind's options, in ascending order, the first one is taken that gains nearly as much as the
- * best of them. A change after which the model learns otherwise (advice_changes_learning()) counts
- * as the root of its gain: its learning rate has to be found anew, and it may need more epochs.
- * What prepares data otherwise saves no more than data_share. */
+ * pays if it saves ADVICE_GAIN_MIN even if the specification as it is were faster by its noise,
+ * and the change slower by its own. Rarer evaluations and checkpoints pay if they save
+ * ADVICE_GAIN_MIN beside steps that are slower by twice the noise. Of a kind's options, in
+ * ascending order, the first one is taken that gains nearly as much as the best of them. A change
+ * after which the model learns otherwise (advice_changes_learning()) counts as the root of its
+ * gain: its learning rate has to be found anew, and it may need more epochs. What prepares data
+ * otherwise saves no more than data_share. */
 int advice_find(const struct advice_base *base, const struct advice_option *options, int count,
                 struct advice_finding findings[ADVICE_KINDS]);
 

@@ -169,8 +169,8 @@ static void measure_variants(struct adviser *adviser, int first)
     }
 }
 
-/* Doubles the batch as long as that pays. It ends after two doublings in a row that do not pay, each
- * measured twice: one measurement may have been beside other work. */
+/* Doubles the batch as long as that pays. It ends after two doublings in a row that do not pay,
+ * each measured twice: one measurement may have been beside other work. */
 static void measure_batches(struct adviser *adviser)
 {
     double least = fastest_base(adviser);

@@ -219,7 +219,8 @@ __global__ void channel_parts_kernel(Array x, Array operand, Array result,
     for (int64_t r = first + lane; r < end && channel < s.channels; r += AHEAD * lanes) {
         float value[AHEAD][WIDTH], saved[AHEAD][WIDTH];
 
-        /* beyond the end, the last row once more: without branches all reads are under way at once */
+        /* beyond the end, the last row once more: without branches all reads are under way
+         * at once */
 #pragma unroll
         for (int i = 0; i < AHEAD; i++) {
             const int64_t at = min(r + i * lanes, end - 1) * s.channels + channel;

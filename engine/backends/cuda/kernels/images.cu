@@ -123,8 +123,8 @@ __global__ void pool_kernel(struct cuda_pool p, struct cuda_array x, struct cuda
     }
 }
 
-/* Windows of 2x2 pixels, all of which exist, and arrays of one type: the four reads are under way at
- * once. */
+/* Windows of 2x2 pixels, all of which exist, and arrays of one type: the four reads are under way
+ * at once. */
 template <bool MAXIMUM, typename T, typename Index>
 __global__ void pool_square_kernel(struct cuda_pool p, const T *x, T *y, uint8_t *position,
                                    Index count)
@@ -374,7 +374,8 @@ __global__ void image_sums_kernel(struct pixel_sums<Array> s)
     for (int p = lane; p < pixels && strip < s.strips; p += AHEAD * LANES) {
         float v[AHEAD][WIDTH], d[AHEAD][WIDTH];
 
-        /* beyond the end, the last pixel once more: without branches all reads are under way at once */
+        /* beyond the end, the last pixel once more: without branches all reads are under way at
+         * once */
 #pragma unroll
         for (int i = 0; i < AHEAD; i++) {
             const int64_t at = first + min(p + i * LANES, pixels - 1) * s.channels;

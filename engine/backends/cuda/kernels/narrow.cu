@@ -2,9 +2,9 @@
  * A block has a band of lines of an image. First it multiplies each result's gradient by all taps
  * of the filters: a warp's threads divide the filters, and add their sums. Then every pixel adds up
  * the products of its taps. So each gradient is read once, and a product of many filters is not
- * left to one thread, as in direct.cu. The filters, and the products of the results that one line of
- * the image takes part in, must fit into a block's memory: small filters, or narrow images. Images
- * are channels-last, filters [O,kh,kw,C]. */
+ * left to one thread, as in direct.cu. The filters, and the products of the results that one line
+ * of the image takes part in, must fit into a block's memory: small filters, or narrow images.
+ * Images are channels-last, filters [O,kh,kw,C]. */
 #include "engine/backends/cuda/kernels/taps.cuh"
 #include "engine/backends/cuda/kernels/values.cuh"
 
@@ -89,8 +89,9 @@ __device__ inline void multiply(const T *const (&from)[RESULTS], const float *fi
     }
 }
 
-/* Adds up SUMS numbers over a warp; thread k * WARP_THREADS / SUMS gets sum k. At each step a thread
- * keeps half of the sums, and gives the other half away: some SUMS exchanges instead of SUMS * 5. */
+/* Adds up SUMS numbers over a warp; thread k * WARP_THREADS / SUMS gets sum k. At each step a
+ * thread keeps half of the sums, and gives the other half away: that takes about one exchange for
+ * each sum, and not five. */
 __device__ inline float spread_sums(float (&sum)[SUMS])
 {
     const int lane = (int)threadIdx.x % WARP_THREADS;
