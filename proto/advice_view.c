@@ -34,6 +34,8 @@ static void print_measured(struct json_object *advice, FILE *output)
 {
     struct json_object *measured = json_get(advice, "measured");
     int64_t accumulate = json_get_int(measured, "accumulate", 1);
+    int64_t batch = json_get_int(measured, "batch_size", 0);
+    double samples = json_get_double(measured, "step_samples", (double)batch);
     char rate[32], step[48], shown[LINE_BYTES];
 
     fprintf(output, "%s on %s",
@@ -46,7 +48,8 @@ static void print_measured(struct json_object *advice, FILE *output)
             text_format_duration(json_get_double(measured, "step_seconds", 0), step, sizeof step));
     if (accumulate > 1)
         fprintf(output, "%" PRId64 " batches of ", accumulate);
-    fprintf(output, "%" PRId64 " samples, %s\n", json_get_int(measured, "batch_size", 0),
+    /* all data may be fewer than a batch */
+    fprintf(output, "%.0f samples, %s\n", samples < (double)batch ? samples : (double)batch,
             json_get_string(measured, "precision", ""));
 }
 
@@ -123,8 +126,8 @@ void advice_print(struct json_object *advice, FILE *output)
         char line[LINE_BYTES];
 
         snprintf(line, sizeof line,
-                 "the fastest two measurements of the job as it is differ by %.0f%%, as other work "
-                 "runs here: what saves less than %.0f%% is not named.",
+                 "the fastest two measurements of its steps differ by %.0f%%, as other work "
+                 "runs here: what saves less than %.0f%% of their time is not named.",
                  100 * noise, 100 * json_get_double(measured, "least_saved", 0));
         print_paragraph("note: ", line, output);
     }

@@ -4,6 +4,7 @@
 #include "base/text.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -17,6 +18,12 @@ static double percent(double share)
 static double share(const struct advice_facts *facts, enum advice_bottleneck part)
 {
     return percent(facts->time.part[part]);
+}
+
+/* Whether it is known what the time goes into. */
+static bool is_divided(const struct advice_facts *facts)
+{
+    return !facts->parts->reason[0];
 }
 
 static const char *plural(double number)
@@ -65,10 +72,12 @@ static void cause_of_threads(const struct advice_facts *facts, const struct meas
     if (measured->threads > facts->base->threads)
         TEXT("%d of the %d cores that this process may use train%s.", facts->base->threads,
              facts->cores, facts->base->threads == 1 ? "s" : "");
-    else
+    else if (is_divided(facts))
         TEXT("A step is too small for %d threads: they wait for each other, which takes %.0f%% of "
              "the time.",
              facts->base->threads, share(facts, ADVICE_LAUNCH));
+    else
+        TEXT("A step is too small for %d threads: they wait for each other.", facts->base->threads);
 }
 
 static void cause_of_loader_threads(const struct advice_facts *facts,
@@ -79,12 +88,27 @@ static void cause_of_loader_threads(const struct advice_facts *facts,
     if (measured->loader_threads < present)
         TEXT("%d thread%s prepare%s batches, and to hand one over takes longer than to make it.",
              present, plural(present), present == 1 ? "s" : "");
-    else if (present == 0)
+    else if (present == 0 && is_divided(facts))
         TEXT("The thread that trains prepares each batch itself, which takes %.0f%% of the time.",
              share(facts, ADVICE_DATA));
+    else if (present == 0)
+        TEXT("The thread that trains prepares each batch itself.");
+    else if (!is_divided(facts))
+        TEXT("%d thread%s prepare%s batches, and training waits for them.", present,
+             plural(present), present == 1 ? "s" : "");
     else
         TEXT("Training waits for batches for %.0f%% of the time: %d thread%s prepare%s them.",
              share(facts, ADVICE_DATA), present, plural(present), present == 1 ? "s" : "");
+}
+
+static void cause_of_augmentation(const struct advice_facts *facts, char *text)
+{
+    if (is_divided(facts))
+        TEXT("To change the samples takes longer than the threads that prepare them have: training "
+             "waits for batches for %.0f%% of the time.",
+             share(facts, ADVICE_DATA));
+    else
+        TEXT("To change the samples takes longer than the threads that prepare them have.");
 }
 
 static void cause_of_evaluation(const struct advice_facts *facts, char *text)
@@ -156,9 +180,7 @@ char *advice_cause(const struct advice_facts *facts, const struct advice_option 
         cause_of_threads(facts, measured, text);
         break;
     case ADVICE_AUGMENT:
-        TEXT("To change the samples takes longer than the threads that prepare them have: training "
-             "waits for batches for %.0f%% of the time.",
-             share(facts, ADVICE_DATA));
+        cause_of_augmentation(facts, text);
         break;
     case ADVICE_WIDTH:
         TEXT("Widths of the model are no multiples of what the vector units of %s work in.",
@@ -205,6 +227,8 @@ static void result_of_precision(const struct measurement *measured, char *text)
 char *advice_result(const struct advice_facts *facts, const struct advice_option *option,
                     const struct measurement *measured, char text[ADVICE_TEXT_BYTES])
 {
+    struct advice_costs costs = facts->parts->costs;
+    struct advice_cost cost;
     char duration[48];
     double samples;
 
@@ -252,7 +276,9 @@ char *advice_result(const struct advice_facts *facts, const struct advice_option
         samples = option->rhythm.checkpoint_steps
                       ? (double)option->rhythm.checkpoint_steps * option->rhythm.step_samples
                       : (double)option->rhythm.checkpoint_epochs * option->rhythm.epoch_samples;
-        text_format_duration(samples * facts->cost.all, duration, sizeof duration);
+        costs.step = facts->base->step;
+        cost = advice_cost_of(&costs, &option->rhythm);
+        text_format_duration(samples * (cost.all - cost.checkpoints), duration, sizeof duration);
         TEXT("The weights are the same. After a crash the steps of %s at most are made again.",
              duration);
         break;
@@ -276,7 +302,7 @@ char *advice_bound(const struct advice_facts *facts, char text[ADVICE_TEXT_BYTES
     else if (largest == ADVICE_ARITHMETIC)
         TEXT("Arithmetic bounds it: %.0f%% of the time, at %.0f%% of the speed that products of "
              "matrices reach here.",
-             part, percent(facts->parts->ceiling_share));
+             part, percent(fmin(facts->parts->ceiling_share, 1))); /* timings differ */
     else if (largest == ADVICE_MEMORY)
         TEXT("Memory bounds it: operators that mostly move bytes take %.0f%% of the time.", part);
     else if (largest == ADVICE_LAUNCH)

@@ -420,6 +420,7 @@ void measurement_take(const struct worker_options *options, struct worker_setup 
                               .seconds = seconds,
                               .chooses = chooses};
     JSON_AUTO struct json_object *answer = ask(time_steps, &request);
+    double epoch_samples;
 
     *measurement =
         (struct measurement){.step = json_get_double(answer, "step", NAN),
@@ -431,8 +432,11 @@ void measurement_take(const struct worker_options *options, struct worker_setup 
                              .owns_memory = json_get_bool(answer, "owns_memory", false),
                              .data_on_device = json_get_bool(answer, "data_on_device", false),
                              .parameters = json_get_double(answer, "parameters", 0)};
-    measurement->rhythm = rhythm_of(specification, json_get_double(answer, "epoch_samples", 0),
-                                    (double)(measurement->batch * measurement->accumulate));
+    epoch_samples = json_get_double(answer, "epoch_samples", 0);
+    /* a step at the end of an epoch has fewer samples, and of small data each step is one */
+    measurement->rhythm =
+        rhythm_of(specification, epoch_samples,
+                  fmin((double)(measurement->batch * measurement->accumulate), epoch_samples));
     copy_text(answer, "precision", measurement->precision, sizeof measurement->precision);
     copy_text(answer, "recompute", measurement->recompute, sizeof measurement->recompute);
     copy_text(answer, "device", measurement->device, sizeof measurement->device);

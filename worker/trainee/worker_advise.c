@@ -487,6 +487,7 @@ static struct json_object *measured_json(const struct adviser *adviser,
 
     json_set_double(json, "samples_per_second", 1 / facts->cost.all);
     json_set_double(json, "step_seconds", base->step * base->rhythm.step_samples);
+    json_set_double(json, "step_samples", base->rhythm.step_samples);
     json_set_double(json, "epoch_seconds", facts->cost.all * base->rhythm.epoch_samples);
     json_set_double(json, "evaluation_seconds", costs->evaluation);
     json_set_double(json, "checkpoint_seconds", costs->checkpoint);

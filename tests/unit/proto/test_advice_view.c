@@ -12,7 +12,7 @@
 
 static const char advice_text[] =
     "{\"job\": \"digits\", \"device\": \"cpu\", \"model\": \"a processor\", \"measured\": "
-    "{\"samples_per_second\": 1000, \"batch_size\": 2, \"step_seconds\": 0.002, \"noise\": %s, "
+    "{\"samples_per_second\": 1000, \"batch_size\": 64, \"step_samples\": 2, \"precision\": \"float32\", \"step_seconds\": 0.002, \"noise\": %s, "
     "\"least_saved\": 0.24}, \"time\": {}, \"bottleneck\": null, \"bound\": null, \"advice\": [%s], "
     "\"notes\": [\"something else\"]}";
 
@@ -46,11 +46,12 @@ static void test_noise(void **state)
     (void)state;
     assert_says(page, "No change that was tried pays more than the measurements differ.");
     assert_says(page, "note: something else");
-    assert_says(page, "the fastest two measurements of the job as it is differ by 25%");
+    assert_says(page, "the fastest two measurements of its steps differ by 25%");
     assert_says(page, "what saves less than 24%");
     free(page);
     page = page_of("0.01", "");
     assert_says(page, "No change that was tried pays.");
+    assert_says(page, "a step takes 2.0 ms: 2 samples, float32");
     assert_null(strstr(page, "differ by"));
     free(page);
 }

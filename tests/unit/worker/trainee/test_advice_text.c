@@ -14,12 +14,16 @@ static const struct measurement base = {.batch = 10, .step = 0.001, .device = "c
 static const char *checkpoint_result(int64_t steps)
 {
     static char text[ADVICE_TEXT_BYTES];
-    struct measured_parts parts = {.costs = {.step = 0.001, .checkpoint = 1}};
-    struct advice_facts facts = {.base = &base, .parts = &parts, .cost = {.all = 0.001}};
+    struct measured_parts parts = {.costs = {.checkpoint = 1}};
+    struct advice_facts facts = {.base = &base,
+                                 .parts = &parts,
+                                 .cost = {.all = 0.1}}; /* with a checkpoint every ten samples */
+    ;
     struct advice_option option = {.kind = ADVICE_CHECKPOINT,
                                    .rhythm = {.epoch_samples = 1e9,
                                               .step_samples = 10,
                                               .run_samples = 1e9,
+                                              .evaluate_epochs = 1,
                                               .checkpoint_steps = steps}};
 
     return advice_result(&facts, &option, &base, text);
