@@ -13,17 +13,19 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { PATH_SIZE = 4096, LAST_LINES = 5, LAST_BYTES = 600 };
 /* how often to look whether the run is to stop */
 static const struct timespec look_period = {.tv_nsec = 200000000};
 static const double progress_period = 5; /* seconds */
 
-/* One process, and the part that it makes. */
+/* One command, and the part that it makes. */
 struct job {
-    pid_t pid; /* 0: there is none */
+    pid_t pid; /* of the process that guards it; 0: there is none */
     int64_t part;
     char output[PATH_SIZE], log[PATH_SIZE], kept[PATH_SIZE];
 };
@@ -118,15 +120,14 @@ static char **arguments_make(const struct jobs *jobs, const struct job *job)
 
 /* ---- a process ---- */
 
-/* Runs in the child and never returns. */
-static void child_run(const struct job *job, const char *directory, char **arguments, pid_t parent)
+/* Runs in the command's process and never returns. */
+static void command_run(const struct job *job, const char *directory, char **arguments, pid_t guard)
 {
     int input = open("/dev/null", O_RDONLY), log;
     sigset_t none;
 
-    setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent)
+    if (getppid() != guard)
         _exit(127);
     log = open(job->log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
     if (input < 0 || log < 0 || dup2(input, 0) < 0 || dup2(log, 1) < 0 || dup2(log, 2) < 0)
@@ -144,6 +145,59 @@ static void child_run(const struct job *job, const char *directory, char **argum
         dprintf(2, "cannot execute %s: %s\n", arguments[0], strerror(errno));
     }
     _exit(127);
+}
+
+static void group_kill(int number)
+{
+    (void)number;
+    kill(0, SIGKILL);
+}
+
+/* Ends as the command did. */
+static void end_like(int status)
+{
+    const struct rlimit none = {0, 0};
+    sigset_t one;
+
+    if (WIFEXITED(status))
+        _exit(WEXITSTATUS(status));
+    setrlimit(RLIMIT_CORE, &none); /* the command has written its own */
+    signal(WTERMSIG(status), SIG_DFL);
+    sigemptyset(&one);
+    sigaddset(&one, WTERMSIG(status));
+    raise(WTERMSIG(status));
+    sigprocmask(SIG_UNBLOCK, &one, NULL);
+    _exit(127);
+}
+
+/* Runs in the child and never returns. It leads the command's process group, and ends all of it if
+ * the parent dies: the kernel would end the command alone, and not what a shell has started. */
+static void guard_run(const struct job *job, const char *directory, char **arguments, pid_t parent)
+{
+    const pid_t guard = getpid();
+    sigset_t one;
+    pid_t pid;
+    int status;
+
+    setpgid(0, 0);
+    signal(SIGTERM, group_kill);
+    sigemptyset(&one);
+    sigaddset(&one, SIGTERM);
+    sigprocmask(SIG_UNBLOCK, &one, NULL);
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != parent)
+        _exit(127);
+    pid = fork();
+    if (pid == 0)
+        command_run(job, directory, arguments, guard);
+    /* what the parent has open ends with the parent */
+    close_range(0, ~0u, 0);
+    if (pid < 0)
+        _exit(127);
+    while (waitpid(pid, &status, 0) < 0)
+        if (errno != EINTR)
+            _exit(127);
+    end_like(status);
 }
 
 static void job_name_files(struct job *job, const char *folder, int64_t part)
@@ -173,7 +227,7 @@ static int job_start(struct jobs *jobs, struct job *job, struct error *error)
         return reader_out_of_memory(run->config->paths[0], error);
     job->pid = fork();
     if (job->pid == 0)
-        child_run(job, run->config->directory, arguments, parent);
+        guard_run(job, run->config->directory, arguments, parent);
     arguments_free(arguments);
     if (job->pid < 0) {
         job->pid = 0;

@@ -261,7 +261,10 @@ static int does_not_fit(struct search *search, int64_t batch, const char *remedy
     char needed[32], limit[32], reserve[32], free_bytes[64] = "";
 
     if (search->wishes->memory_reserve)
-        snprintf(free_bytes, sizeof free_bytes, ", of which %s stay free",
+        snprintf(free_bytes, sizeof free_bytes,
+                 search->wishes->memory_limit > search->wishes->memory_reserve
+                     ? ", of which %s stay free"
+                     : ", no more than the %s that stay free",
                  text_format_bytes(search->wishes->memory_reserve, reserve, sizeof reserve));
     return error_set(
         search->error, -ERROR_DEVICE_MEMORY,

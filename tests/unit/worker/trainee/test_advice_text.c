@@ -15,10 +15,8 @@ static const char *checkpoint_result(int64_t steps)
 {
     static char text[ADVICE_TEXT_BYTES];
     struct measured_parts parts = {.costs = {.checkpoint = 1}};
-    struct advice_facts facts = {.base = &base,
-                                 .parts = &parts,
-                                 .cost = {.all = 0.1}}; /* with a checkpoint every ten samples */
-    ;
+    /* now with a checkpoint every ten samples */
+    struct advice_facts facts = {.base = &base, .parts = &parts, .cost = {.all = 0.1}};
     struct advice_option option = {.kind = ADVICE_CHECKPOINT,
                                    .rhythm = {.epoch_samples = 1e9,
                                               .step_samples = 10,
