@@ -92,7 +92,8 @@ struct advice_cost advice_cost_of(const struct advice_costs *costs,
     /* at the end of an epoch one checkpoint is both: the due one, and that of the best weights */
     if (rhythm->checkpoint_epochs && rhythm->evaluate_epochs)
         best *= 1 - 1 / (double)rhythm->checkpoint_epochs;
-    cost.checkpoints = costs->checkpoint * (best + 1 / checkpoint_samples(rhythm));
+    cost.best = costs->checkpoint * best;
+    cost.checkpoints = cost.best + costs->checkpoint / checkpoint_samples(rhythm);
     if (rhythm->checkpoint_seconds > 0)
         cost.checkpoints += (costs->step + cost.evaluation + cost.checkpoints) * costs->checkpoint /
                             rhythm->checkpoint_seconds;

@@ -64,6 +64,7 @@ double advice_best_share(const struct advice_costs *costs, double evaluations);
  * evaluation counts as a checkpoint. */
 struct advice_cost {
     double all, evaluation, checkpoints;
+    double best; /* of `checkpoints`, those of the best weights */
 };
 struct advice_cost advice_cost_of(const struct advice_costs *costs,
                                   const struct advice_rhythm *rhythm);

@@ -114,19 +114,14 @@ static void cause_of_augmentation(const struct advice_facts *facts, char *text)
 static void cause_of_evaluation(const struct advice_facts *facts, char *text)
 {
     const struct advice_rhythm *rhythm = &facts->rhythm;
-    const struct advice_costs *costs = &facts->parts->costs;
-    double seconds = costs->evaluation;
-    double interval = rhythm->evaluate_steps ? advice_evaluation_samples(rhythm) : 0;
+    double seconds = facts->parts->costs.evaluation;
     char duration[48], every[48];
 
     TEXT("The validation set is evaluated every %s. That takes %s, as long as training on %.0f "
          "samples, and %.0f%% of the time, with the checkpoints of the best weights.",
          format_interval(rhythm->evaluate_steps, rhythm->evaluate_epochs, every, sizeof every),
          text_format_duration(seconds, duration, sizeof duration), seconds / facts->base->step,
-         share(facts, ADVICE_EVALUATION) +
-             (interval > 0 ? percent(advice_best_share(costs, rhythm->run_samples / interval) *
-                                     costs->checkpoint / interval / facts->cost.all)
-                           : 0));
+         share(facts, ADVICE_EVALUATION) + percent(facts->cost.best / facts->cost.all));
 }
 
 static void cause_of_checkpoints(const struct advice_facts *facts, char *text)

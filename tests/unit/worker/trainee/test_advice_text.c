@@ -41,9 +41,33 @@ static void test_what_a_crash_costs(void **state)
     assert_says(checkpoint_result(200000), "the steps of 33 min 20 s at most");
 }
 
+/* Evaluations by epochs write checkpoints of the best weights, too. */
+static void test_what_evaluations_take(void **state)
+{
+    char text[ADVICE_TEXT_BYTES];
+    struct measured_parts parts = {.costs = {.evaluation = 0.1, .checkpoint = 1, .best_share = 1}};
+    struct advice_facts facts = {.base = &base,
+                                 .parts = &parts,
+                                 .rhythm = {.epoch_samples = 1000,
+                                            .step_samples = 10,
+                                            .run_samples = 1e6,
+                                            .evaluate_epochs = 1,
+                                            .checkpoint_epochs = 10}};
+    const struct advice_option option = {.kind = ADVICE_EVALUATE, .rhythm = facts.rhythm};
+    struct advice_costs costs = parts.costs;
+
+    (void)state;
+    costs.step = base.step;
+    facts.cost = advice_cost_of(&costs, &facts.rhythm); /* 1 + 0.1 + 0.9 + 0.1 for an epoch */
+    facts.time.part[ADVICE_EVALUATION] = facts.cost.evaluation / facts.cost.all;
+    assert_says(advice_cause(&facts, &option, &base, text), "evaluated every epoch. That takes");
+    assert_says(text, "100.0 ms, as long as training on 100 samples, and 48% of the time");
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_what_a_crash_costs)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_what_a_crash_costs),
+                                       cmocka_unit_test(test_what_evaluations_take)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
