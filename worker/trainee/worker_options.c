@@ -13,7 +13,8 @@ const struct worker_command worker_commands[] = {
      "json spool checkpoints device device-config plugin threads memory-limit max-batch "
      "calibration also emulate-precision initial-weights",
      true, WORKER_NO_DATA, NULL, worker_plan},
-    {"train", "SPEC", "train; SIGTERM: checkpoint and exit 75, SIGUSR1: checkpoint and go on",
+    {"train", "SPEC",
+     "train; SIGTERM, SIGHUP: checkpoint and exit 75, SIGUSR1: checkpoint and go on",
      "json spool checkpoints resume best device device-config plugin threads memory-limit "
      "choices emulate-precision profile "
      "profile-steps layers calibration timings mps mps-refused initial-weights",

@@ -66,6 +66,13 @@ static void *run(void *data)
     return NULL;
 }
 
+static bool is_ignored(int number)
+{
+    struct sigaction action;
+
+    return sigaction(number, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
 int worker_signals_begin(struct error *error)
 {
     static sigset_t waited;
@@ -76,6 +83,8 @@ int worker_signals_begin(struct error *error)
     sigaddset(&waited, SIGTERM);
     sigaddset(&waited, SIGINT);
     sigaddset(&waited, SIGUSR1);
+    if (!is_ignored(SIGHUP)) /* sigwait() would take it in spite of nohup */
+        sigaddset(&waited, SIGHUP);
     sigfillset(&all);
     for (size_t i = 0; i < sizeof synchronous / sizeof *synchronous; i++)
         sigdelset(&all, synchronous[i]);

@@ -149,6 +149,38 @@ static void run_serving(int descriptor)
     }
 }
 
+static void run_serving_ignoring(int descriptor)
+{
+    signal(SIGHUP, SIG_IGN);
+    run_serving(descriptor);
+}
+
+static void run_serving_default(int descriptor)
+{
+    signal(SIGHUP, SIG_DFL);
+    run_serving(descriptor);
+}
+
+/* A terminal that closes ends a job as SIGTERM does, unless it was started by nohup. */
+static void test_hang_up(void **state)
+{
+    struct process process = process_start(run_serving_default);
+
+    (void)state;
+    assert_int_equal(process_read(&process), 'b');
+    kill(process.pid, SIGHUP);
+    assert_int_equal(process_read(&process), 's');
+    kill(process.pid, SIGKILL);
+    process_end(&process);
+    process = process_start(run_serving_ignoring);
+    assert_int_equal(process_read(&process), 'b');
+    kill(process.pid, SIGHUP);
+    kill(process.pid, SIGUSR1);
+    assert_int_equal(process_read(&process), 'c');
+    kill(process.pid, SIGKILL);
+    process_end(&process);
+}
+
 static void test_requests(void **state)
 {
     struct process process = process_start(run_serving);
@@ -233,6 +265,7 @@ int main(void)
         cmocka_unit_test(test_ignored_stays_ignored),
         cmocka_unit_test(test_stops_and_goes_on),
         cmocka_unit_test(test_requests),
+        cmocka_unit_test(test_hang_up),
         cmocka_unit_test(test_children),
         cmocka_unit_test(test_stays_pending_for_the_next_program),
     };
