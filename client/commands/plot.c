@@ -356,6 +356,20 @@ static enum exit_status curve_add(struct plot *plot, const struct plotted_job *j
     return curve->name ? EXIT_STATUS_DONE : EXIT_STATUS_FAILED;
 }
 
+/* Tells which of several metrics no job has: the others are drawn. */
+static void absent_complain(const struct plot *plot, size_t metrics)
+{
+    for (size_t m = 0; m < metrics && plot->chart.count > 0; m++) {
+        const char *name = json_object_get_string(json_object_array_get_idx(plot->names, m));
+        bool drawn = false;
+
+        for (size_t i = 0; i < plot->chart.count; i++)
+            drawn = drawn || strcmp(plot->origins[i].metric, name) == 0;
+        if (!drawn)
+            complain("there are no values of %s", name);
+    }
+}
+
 static enum exit_status curves_collect(struct plot *plot)
 {
     size_t metrics = plot->names ? json_object_array_length(plot->names) : 0;
@@ -375,6 +389,8 @@ static enum exit_status curves_collect(struct plot *plot)
         for (size_t m = 0; m < metrics && !status; m++)
             status = curve_add(plot, &plot->jobs[i],
                                json_object_get_string(json_object_array_get_idx(plot->names, m)));
+    if (!status)
+        absent_complain(plot, metrics);
     return status;
 }
 
