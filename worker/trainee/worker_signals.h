@@ -14,7 +14,8 @@
 int worker_signals_begin(struct error *error);
 
 /* From now on SIGTERM, SIGINT and SIGHUP (unless it is ignored, as by nohup) ask to stop, and
- * SIGUSR1 asks for a checkpoint; a second SIGINT ends the process at once. `requests` must outlive the process's threads. */
+ * SIGUSR1 asks for a checkpoint; a second SIGINT ends the process at once. `requests` must outlive
+ * the process's threads. */
 void worker_signals_serve(struct training_requests *requests);
 
 /* Call it before execve(). No thread takes signals from then on, so they stay pending for the next
