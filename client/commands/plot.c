@@ -363,8 +363,11 @@ static void absent_complain(const struct plot *plot, size_t metrics)
         const char *name = json_object_get_string(json_object_array_get_idx(plot->names, m));
         bool drawn = false;
 
-        for (size_t i = 0; i < plot->chart.count; i++)
-            drawn = drawn || strcmp(plot->origins[i].metric, name) == 0;
+        for (size_t i = 0; i < plot->chart.count; i++) {
+            const char *metric = plot->origins[i].metric;
+
+            drawn = drawn || (metric && strcmp(metric, name) == 0);
+        }
         if (!drawn)
             complain("there are no values of %s", name);
     }
