@@ -292,7 +292,7 @@ static bool interval_pays(const struct advice_base *base, struct advice_option o
 }
 
 /* Whether the change saves enough even if the specification as it is were faster by its noise, and
- * the change no faster than its second measurement. */
+ * the change no faster than its second fastest measurement. */
 static bool pays(const struct advice_base *base, struct advice_option option)
 {
     struct advice_base fast = *base;
