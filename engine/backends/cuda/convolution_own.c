@@ -37,13 +37,18 @@ struct places places_of(const struct graph_node *node)
     return (struct places){in[0], out[0], in[1], node->output_count > 1 ? out[1] : -1, out[0]};
 }
 
-/* Whether filters are square, the stride is 1 or 2, and the padding gives as many results as there
- * are pixels at that stride. */
-static bool is_plain(const struct conv_attributes *conv, int kernel)
+/* Whether filters are square and dense, the stride is 1 or 2, and both axes have one padding. */
+static bool is_square(const struct conv_attributes *conv, int kernel)
 {
     return conv->kernel[0] == kernel && conv->kernel[1] == kernel && conv->stride[0] <= 2 &&
-           conv->stride[1] == conv->stride[0] && conv->padding[0] == kernel / 2 &&
-           conv->padding[1] == kernel / 2 && conv->dilation[0] == 1 && conv->dilation[1] == 1;
+           conv->stride[1] == conv->stride[0] && conv->padding[1] == conv->padding[0] &&
+           conv->dilation[0] == 1 && conv->dilation[1] == 1;
+}
+
+/* The same with as many results as there are pixels at the stride. */
+static bool is_plain(const struct conv_attributes *conv, int kernel)
+{
+    return is_square(conv, kernel) && conv->padding[0] == kernel / 2;
 }
 
 static struct cuda_depthwise describe_depthwise(const struct backend_program *program,
@@ -78,7 +83,8 @@ static struct cuda_stem describe_stem(const struct backend_program *program,
                                   (int)program->graph->tensors[places_of(node).y].shape.extent[1],
                               .out_height = d.out_height,
                               .out_width = d.out_width,
-                              .stride = d.stride};
+                              .stride = d.stride,
+                              .padding = node->attributes.conv.padding[0]};
 }
 
 static struct cuda_weights_tf32 describe_tf32(const struct backend_program *program,
@@ -138,7 +144,7 @@ static bool is_for_stem(const struct backend_program *program, const struct grap
     const struct cuda_stem stem = describe_stem(program, node);
 
     return node->op != OP_CONV2D_BACKWARD_DATA && node->attributes.conv.groups == 1 &&
-           is_plain(&node->attributes.conv, 3) && program->device->code_major >= 8 &&
+           is_square(&node->attributes.conv, 3) && program->device->code_major >= 8 &&
            cuda_stem_is_possible(&stem);
 }
 

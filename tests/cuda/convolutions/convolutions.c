@@ -261,7 +261,8 @@ cudaError_t run_stem(const struct convolution_problem *p,
                                    .outputs = (int)p->y[1],
                                    .out_height = (int)p->y[2],
                                    .out_width = (int)p->y[3],
-                                   .stride = (int)p->stride[0]};
+                                   .stride = (int)p->stride[0],
+                                   .padding = (int)p->padding[0]};
     bool by_weights = p->pass == CONVOLUTION_WEIGHTS;
     const struct cuda_stem_operands places = {.x = operands->x,
                                               .weight = operands->weight,

@@ -143,6 +143,7 @@ cudaError_t cuda_bias_activation(struct cuda_array x, const float *bias, int kin
 /* The most strips of channels of a block, whose other threads take rows in turn. Few of eight
  * channels each, so that the last block has several threads for the sums of each channel. */
 constexpr int FEW_COLUMNS = 8, MANY_COLUMNS = 32;
+constexpr int BLOCKS_AIM = 264; /* so many blocks keep a large GPU busy */
 
 /* How the blocks divide the rows and channels. */
 struct channel_tiles {
@@ -265,17 +266,55 @@ static void launch_parts(const struct cuda_channel_sum &s, Array x, Array operan
         <<<grid, BLOCK / t.columns * t.columns, 0, stream>>>(x, operand, result, s, t);
 }
 
+/* The strips of eight channels of a block. Memory is read in sectors, which hold two strips of 16
+ * bits: blocks with an odd number of strips read half a sector in vain. Of the numbers that read
+ * the least in total, it is the one nearest to FEW_COLUMNS. */
+static int choose_columns(int64_t strips)
+{
+    const int most = strips < 2 * FEW_COLUMNS ? (int)strips : 2 * FEW_COLUMNS;
+    int64_t least = INT64_MAX;
+    int chosen = most;
+
+    for (int columns = most < FEW_COLUMNS / 2 ? most : FEW_COLUMNS / 2; columns <= most;
+         columns++) {
+        const int64_t read = (strips + columns - 1) / columns * (columns + columns % 2);
+
+        if (read > least ||
+            (read == least && abs(columns - FEW_COLUMNS) > abs(chosen - FEW_COLUMNS)))
+            continue;
+        least = read;
+        chosen = columns;
+    }
+    return chosen;
+}
+
+/* The same for single channels, or for rows that count as one: blocks side by side have as many
+ * strips each, not the last one few. */
+static int choose_many_columns(int64_t strips)
+{
+    const int64_t across = (strips + MANY_COLUMNS - 1) / MANY_COLUMNS;
+
+    return (int)((strips + across - 1) / across);
+}
+
+/* How many parts the rows are divided into: so many that blocks keep a large GPU busy, but no more,
+ * since the last block has to add them up. */
+static int most_parts(int64_t across, int together)
+{
+    const int64_t most = CUDA_CHANNEL_PARTS / together, enough = (BLOCKS_AIM + across - 1) / across;
+
+    return (int)(enough < most ? enough : most);
+}
+
 /* Returns how many parts are left to add up. */
 template <int WIDTH, int KIND>
 static int channel_parts(const struct cuda_channel_sum &s, int together, cudaStream_t stream)
 {
-    const int most = CUDA_CHANNEL_PARTS / together; /* parts */
     const int64_t strips = s.channels / WIDTH;
-    const int columns = WIDTH == 1 || together > 1 ? MANY_COLUMNS : FEW_COLUMNS;
-    /* blocks side by side have as many strips each, not the last one few */
-    const int64_t across = (strips + columns - 1) / columns;
-    struct channel_tiles t = {(int)((strips + across - 1) / across), together,
-                              (s.rows + most - 1) / most, false};
+    const int columns =
+        WIDTH == 1 || together > 1 ? choose_many_columns(strips) : choose_columns(strips);
+    const int most = most_parts((strips + columns - 1) / columns, together);
+    struct channel_tiles t = {columns, together, (s.rows + most - 1) / most, false};
     const int lanes = BLOCK / t.columns;
 
     if (t.rows_of_part < lanes)

@@ -465,7 +465,7 @@ enum { CUDA_STEM_BLOCKS = 528 }; /* blocks that sum up the gradient of the weigh
 /* 3x3 convolutions with padding 1 of images with one or three channels, in 16 bits. */
 struct cuda_stem {
     int type; /* of images and filters: enum tensor_type */
-    int batch, channels, height, width, outputs, out_height, out_width, stride;
+    int batch, channels, height, width, outputs, out_height, out_width, stride, padding;
 };
 /* Without `gradient` it writes y; with it, gradient (+)= the result. */
 struct cuda_stem_operands {

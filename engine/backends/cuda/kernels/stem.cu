@@ -1,5 +1,5 @@
 /* stem.cu: the first convolution of a network, of images with one or three channels, 3x3, strides 1
- * and 2, padding 1, in 16 bits on tensor cores: forward, and the gradient by the weights. Images
+ * and 2, any padding, in 16 bits on tensor cores: forward, and the gradient by the weights. Images
  * are channels-last, filters [O,3,3,C].
  *
  * cuDNN 9.19 pads three channels to eight. On an H200, for 3 -> 64 channels of 32x32 with batch 512
@@ -50,7 +50,13 @@ struct band {
     int pixels;
 };
 
-/* Loads the lines that the band's results read, with a pixel of zeros at each end. */
+/* The numbers of a padded line. */
+template <int C> __host__ __device__ static inline int pitch_of(const struct cuda_stem &d)
+{
+    return (d.width + 2 * d.padding) * C;
+}
+
+/* Loads the lines that the band's results read, with zeros for the padding at each end. */
 template <int C, int S>
 __device__ static inline struct band load_band(const struct cuda_stem &d, int64_t index, int lines,
                                                const uint16_t *x, uint16_t *image)
@@ -59,18 +65,18 @@ __device__ static inline struct band load_band(const struct cuda_stem &d, int64_
     const int64_t n = index / bands_of_image;
     const int line = (int)(index % bands_of_image) * lines;
     const int count = line + lines <= d.out_height ? lines : d.out_height - line;
-    const int pitch = (d.width + 2) * C, inside = d.width * C;
+    const int pitch = pitch_of<C>(d), inside = d.width * C, outside = d.padding * C;
 
     __syncthreads(); /* other threads may still read the previous band */
     for (int l = threadIdx.x / 32; l < (count - 1) * S + 3; l += WARPS) {
-        const int h = line * S - 1 + l;
+        const int h = line * S - d.padding + l;
         const bool there = h >= 0 && h < d.height;
-        const uint16_t *from = x + (n * d.height + h) * inside - C;
+        const uint16_t *from = x + (n * d.height + h) * inside - outside;
 
 #pragma unroll 4
         for (int i = threadIdx.x % 32; i < pitch; i += 32)
             image[l * pitch + i] =
-                there && i >= C && i < C + inside ? __ldg(from + i) : (uint16_t)0;
+                there && i >= outside && i < outside + inside ? __ldg(from + i) : (uint16_t)0;
     }
     __syncthreads();
     return {(n * d.out_height + line) * d.out_width, count * d.out_width};
@@ -82,14 +88,14 @@ template <int C, int S>
 __device__ static inline int first_tap(const struct cuda_stem &d, const struct band &band, int p)
 {
     p = p < band.pixels ? p : band.pixels - 1;
-    return p / d.out_width * S * (d.width + 2) * C + p % d.out_width * S * C;
+    return p / d.out_width * S * pitch_of<C>(d) + p % d.out_width * S * C;
 }
 
 /* The distance of tap k from the first one. Taps that do not exist are multiplied by zeros, or
  * their sums are not used. */
 template <int C> __device__ static inline int tap_distance(const struct cuda_stem &d, int k)
 {
-    return k < taps<C>::COUNT ? k / taps<C>::OF_LINE * (d.width + 2) * C + k % taps<C>::OF_LINE : 0;
+    return k < taps<C>::COUNT ? k / taps<C>::OF_LINE * pitch_of<C>(d) + k % taps<C>::OF_LINE : 0;
 }
 
 /* ---- forward: [pixels, taps] times [taps, outputs] ---- */
@@ -285,10 +291,15 @@ __global__ void __launch_bounds__(THREADS)
 
 constexpr int IMAGE_BYTES = 20 << 10; /* of shared memory, beside the declared arrays */
 
+static size_t line_bytes(const struct cuda_stem *d)
+{
+    return ((size_t)d->width + 2 * (size_t)d->padding) * (size_t)d->channels * sizeof(uint16_t);
+}
+
 /* How many lines there is room for, at most `most`. */
 static int choose_lines(const struct cuda_stem *d, int most, size_t *bytes)
 {
-    const size_t line = (size_t)(d->width + 2) * d->channels * sizeof(uint16_t);
+    const size_t line = line_bytes(d);
     int lines = most < d->out_height ? most : d->out_height;
 
     while (lines > 1 && ((lines - 1) * d->stride + 3) * line > IMAGE_BYTES)
@@ -301,8 +312,7 @@ bool cuda_stem_is_possible(const struct cuda_stem *d)
 {
     return (d->type == TENSOR_BFLOAT16 || d->type == TENSOR_FLOAT16) &&
            (d->channels == 1 || d->channels == 3) && d->outputs % 32 == 0 &&
-           (d->stride == 1 || d->stride == 2) &&
-           3 * (size_t)(d->width + 2) * d->channels * sizeof(uint16_t) <= IMAGE_BYTES;
+           (d->stride == 1 || d->stride == 2) && 3 * line_bytes(d) <= IMAGE_BYTES;
 }
 
 template <typename T, int C, int S, int TILES>
