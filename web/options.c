@@ -85,6 +85,8 @@ static int take_number(const char *text, long least, long most, const char *sent
 
 static int take_host(const char *value, struct web_options *options)
 {
+    if (!*value)
+        return refuse("--host takes a name or an address of this server");
     if (options->host_count == WEB_HOSTS_MAX)
         return refuse("--host may be given 16 times");
     options->hosts[options->host_count++] = value;

@@ -63,22 +63,29 @@ static enum exit_status inspect(struct init *init, const char *target)
     return EXIT_STATUS_DONE;
 }
 
+/* ", 12 rows", ", 1 row" */
+static void count_print(const struct init *init, int64_t count, const char *noun, const char *nouns)
+{
+    fprintf(init->output, ", %" PRId64 " %s", count, count == 1 ? noun : nouns);
+}
+
 static void found_print(const struct init *init)
 {
     struct json_object *inspection = init->inspection, *columns = json_get(inspection, "columns");
+    bool is_text = strcmp(json_get_string(inspection, "format", ""), "text") == 0;
     char shown[1024];
 
     fprintf(init->output, "%s: %s", text_escape_controls(init->path, shown, sizeof shown),
             json_get_string(inspection, "format", "?"));
-    if (columns)
-        fprintf(init->output, ", %" PRId64 " rows, %zu columns",
-                json_get_int(inspection, "rows", 0), json_object_array_length(columns));
-    else if (json_get(inspection, "samples"))
-        fprintf(init->output, ", %" PRId64 " %s", json_get_int(inspection, "samples", 0),
-                strcmp(json_get_string(inspection, "format", ""), "text") == 0 ? "bytes"
-                                                                               : "samples");
+    if (columns) {
+        count_print(init, json_get_int(inspection, "rows", 0), "row", "rows");
+        count_print(init, (int64_t)json_object_array_length(columns), "column", "columns");
+    } else if (json_get(inspection, "samples")) {
+        count_print(init, json_get_int(inspection, "samples", 0), is_text ? "byte" : "sample",
+                    is_text ? "bytes" : "samples");
+    }
     if (json_get_int(inspection, "classes", 0) && !columns)
-        fprintf(init->output, ", %" PRId64 " classes", json_get_int(inspection, "classes", 0));
+        count_print(init, json_get_int(inspection, "classes", 0), "class", "classes");
     fputc('\n', init->output);
 }
 

@@ -105,6 +105,31 @@ static enum exit_status curves_fetch(struct invocation *invocation, struct repor
     return status;
 }
 
+/* Whether a job has values of the metric. A curve of none has no steps. */
+static bool metric_has_values(const struct report_jobs *jobs, const char *metric)
+{
+    for (size_t i = 0; i < jobs->count; i++) {
+        struct json_object *steps = json_get(json_get(jobs->jobs[i].curves, metric), "steps");
+
+        if (steps && json_object_array_length(steps) > 0)
+            return true;
+    }
+    return false;
+}
+
+/* Tells which of the metrics that --name lists no job has: the report has the others. */
+static void absent_complain(const struct report_jobs *jobs, struct json_object *names)
+{
+    size_t count = names ? json_object_array_length(names) : 0;
+
+    for (size_t i = 0; i < count && jobs->count <= REPORT_CURVES_JOBS; i++) {
+        const char *name = json_object_get_string(json_object_array_get_idx(names, i));
+
+        if (!metric_has_values(jobs, name))
+            complain("there are no values of %s", name);
+    }
+}
+
 /* Frees what the tables of many jobs do not say. */
 static void unused_drop(struct json_object *shown)
 {
@@ -132,6 +157,8 @@ enum exit_status report_jobs_fetch(struct invocation *invocation, struct json_ob
         if (!status && jobs->count <= REPORT_CURVES_JOBS)
             status = curves_fetch(invocation, job, names);
     }
+    if (!status)
+        absent_complain(jobs, names);
     return status;
 }
 
