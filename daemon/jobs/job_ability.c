@@ -36,11 +36,16 @@ static uint64_t memory_at_start(const struct job *job, const struct device *devi
     return raise_need(job, device, declared ? declared : workload_memory(job->workload, device));
 }
 
+/* A suspended attempt gets back what it held. What it declared stays its own, too: it may not have
+ * taken all of it yet. */
 uint64_t job_memory(const struct job *job, const struct device *device)
 {
-    if (job_is_suspended(job) && !device->driver->kind.is_host)
+    uint64_t need = memory_at_start(job, device);
+
+    if (job_is_suspended(job) && !device->driver->kind.is_host &&
+        job->attempt->suspension.memory > need)
         return job->attempt->suspension.memory;
-    return memory_at_start(job, device);
+    return need;
 }
 
 bool job_yields(const struct job *job)
