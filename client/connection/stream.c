@@ -34,8 +34,12 @@ static enum stream_event stream_lost(struct stream *stream, struct invocation *i
     stream_close(stream);
     varlink_client_free(invocation->client); /* the connection of single calls is lost as well */
     invocation->client = NULL;
-    if (!stream->lost_since)
+    if (!stream->lost_since ||
+        (stream->connected && now - stream->connected > STREAM_STEADY_SECONDS)) {
         stream->lost_since = now;
+        stream->announced = false;
+    }
+    stream->connected = 0;
     if (now - stream->lost_since > STREAM_PATIENCE_SECONDS) {
         if (!stream->quiet)
             complain("the daemon did not come back within %d s: %s", STREAM_PATIENCE_SECONDS,
@@ -82,6 +86,7 @@ enum stream_event stream_next(struct stream *stream, struct invocation *invocati
         }
         if (stream_open(stream, invocation, &error) < 0)
             return stream_lost(stream, invocation, &error, status);
+        stream->connected = clock_now();
     }
     result = varlink_client_receive(stream->client, 0, reply, &error);
     if (result == -ETIMEDOUT)

@@ -7,7 +7,8 @@
 
 /* One call with `more` on its own connection. If the connection breaks, the stream connects and
  * calls again for up to STREAM_PATIENCE_SECONDS. It calls `parameters` each time, so that the new
- * call can continue where the last one stopped. */
+ * call can continue where the last one stopped. A connection that breaks at once is no return of
+ * the daemon; one that lasts for STREAM_STEADY_SECONDS is, though nothing may have come over it. */
 struct stream {
     const char *method;
     struct json_object *(*parameters)(void *context); /* returns a new object */
@@ -16,11 +17,12 @@ struct stream {
     /* private to the stream */
     struct varlink_client *client;
     bool ended;
-    double lost_since; /* when the connection broke; 0: it is up */
+    double lost_since; /* when the connection broke; 0: it is up, and the daemon has answered */
+    double connected;  /* when it was up again */
     bool announced;    /* it was printed that the daemon is away */
 };
 
-enum { STREAM_PATIENCE_SECONDS = 60 };
+enum { STREAM_PATIENCE_SECONDS = 60, STREAM_STEADY_SECONDS = 1 };
 
 enum stream_event {
     STREAM_NOTHING, /* no reply yet: wait with stream_poll() */

@@ -332,7 +332,21 @@ static int git_list(struct snapshot_files *files, const char *name, const char *
     return result;
 }
 
-/* A folder that git lists is another repository: a submodule, or one that lies in this one. */
+static bool folder_is_empty(const char *path)
+{
+    DIR *folder = opendir(path);
+    const struct dirent *entry;
+    bool is_empty = folder != NULL;
+
+    while (is_empty && (entry = readdir(folder)))
+        is_empty = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0;
+    if (folder)
+        closedir(folder);
+    return is_empty;
+}
+
+/* A folder that git lists is another repository, which is a submodule or lies in this one, or has
+ * taken the place of a file: then git lists what is in it, too. */
 static int take_folder(struct snapshot_files *files, bool git, const char *name, const char *path,
                        int depth, struct error *error)
 {
@@ -346,7 +360,8 @@ static int take_folder(struct snapshot_files *files, bool git, const char *name,
         return error_no_memory(error, "a file's name");
     if (access(own, F_OK) == 0)
         return git_list(files, name, path, depth, error);
-    names_add(&files->empty_modules, name);
+    if (folder_is_empty(path))
+        names_add(&files->empty_modules, name);
     return take(files, name, error);
 }
 

@@ -88,8 +88,13 @@ struct attempt_place attempt_place(const struct attempt *attempt)
 
 double attempt_run_seconds(const struct attempt *attempt, double until)
 {
-    return attempt->started > 0 ? fmax(until - attempt->started - attempt->suspension.suspended, 0)
-                                : 0;
+    const struct attempt_suspension *suspension = &attempt->suspension;
+
+    if (attempt->started <= 0)
+        return 0;
+    if (suspension->state >= SUSPENSION_HOLDS && suspension->told > 0)
+        until = fmin(until, suspension->told); /* it has not run since */
+    return fmax(until - attempt->started - suspension->suspended, 0);
 }
 
 void attempt_take_exit(struct attempt *attempt, struct json_object *record)
@@ -100,6 +105,7 @@ void attempt_take_exit(struct attempt *attempt, struct json_object *record)
     attempt->ended = json_get_double(record, "ended", 0);
     attempt->suspension.suspended =
         json_get_double(record, "suspended_seconds", attempt->suspension.suspended);
+    attempt->suspension.told = attempt->ended;
     attempt_is_gone(attempt);
 }
 

@@ -2,6 +2,7 @@
 #include "daemon/attempts/suspension.h"
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/memory.h"
 #include "daemon/attempts/attempt.h"
 #include "daemon/attempts/stop.h"
@@ -108,6 +109,7 @@ void attempt_suspension_found(struct attempt *attempt, struct json_object *suspe
     else if (attempt->suspension.state == SUSPENSION_NONE && state > SUSPENSION_SUSPENDING)
         attempt->suspension.state = SUSPENSION_ENDS;
     attempt->suspension.suspended = json_get_double(suspension, "suspended_seconds", 0);
+    attempt->suspension.told = clock_now();
 }
 
 void attempt_suspension_take(struct attempt *attempt, struct json_object *json)
@@ -122,6 +124,7 @@ void attempt_suspension_take(struct attempt *attempt, struct json_object *json)
     if (state < 0 || attempt->claim.gone)
         return;
     suspension->suspended = json_get_double(json, "suspended_seconds", 0);
+    suspension->told = clock_now();
     if (suspension->memory == 0 && memory > 0)
         suspension->memory = (uint64_t)memory / (uint64_t)attempt_suspension_parts(attempt);
     if (suspension->state == SUSPENSION_NONE && state == SUSPENSION_RUNNING)

@@ -42,6 +42,7 @@ struct attempt_suspension {
     int device_count;     /* 0: some of them are not there since a restart, so it waits */
     uint64_t memory;      /* bytes that it held of each of them */
     double suspended;     /* seconds in all, up to the last news */
+    double told;          /* when that news came, since the epoch; 0: there was none */
     bool stays;           /* the driver did not restore it to other GPUs */
     int stayed;           /* how often in a row it was not restored */
     int refused;          /* how often in a row it could not be suspended */

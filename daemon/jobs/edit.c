@@ -375,8 +375,11 @@ static void put_in_effect(struct jobs *jobs, struct job *job, const struct job_e
         change_needs(jobs, job, edit);
     if (edit->work)
         change_work(jobs, job, edit);
-    if (edit->at)
+    if (edit->at) {
         job_start_at(jobs, job, edit->entry.submission.at);
+        if (job->wait_reason == WAIT_TIME)
+            job->wait_reason = WAIT_NONE; /* the sentence has the old time */
+    }
     if (runs(job)) {
         change_attempt(job, edit);
     } else { /* they are read anew before its start */

@@ -13,7 +13,8 @@ static const char select_attempts[] =
     "  SELECT number, device, pid, started, ended, ending, exit_status, signal, message,"
     "    resumed_from_step, coalesce(detail ->> 'peak_resident_bytes', peak_resident_bytes),"
     "    coalesce(detail ->> 'step_seconds_median', detail ->> 'step_seconds'),"
-    "    detail ->> 'steps_timed', preemption, energy_joules, device_energy_joules, error_kind"
+    "    detail ->> 'steps_timed', preemption, energy_joules, device_energy_joules, error_kind,"
+    "    " SQL_ATTEMPT_RAN
     "  FROM ("
     "    SELECT *, (SELECT " SQL_JSON("detail") " FROM event"
     "      WHERE event.job = attempt.job AND event.attempt = attempt.number"
@@ -49,6 +50,7 @@ int attempts_read(struct store_connection *connection, int64_t job, struct json_
         row_set_double(attempt, "energy_joules", &rows, 14);
         row_set_double(attempt, "device_energy_joules", &rows, 15);
         row_set_text(attempt, "error_kind", &rows, 16);
+        row_set_double(attempt, "ran", &rows, 17);
         json_object_array_add(attempts, attempt);
     }
     return rows.result;

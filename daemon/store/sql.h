@@ -10,11 +10,15 @@
 /* The job has not ended. The same text as in the index job_live, so that SQLite uses the index. */
 #define SQL_LIVE "state NOT IN ('done', 'failed', 'cancelled')"
 
-/* Seconds that the attempts of job.id ran, one that runs now included. A suspended one does not. */
+/* Seconds that a row of table attempt ran, or runs by now. While it is suspended, it does not. */
+#define SQL_ATTEMPT_RAN \
+    "max(coalesce(attempt.ended, attempt.suspended_since," \
+    " (julianday('now') - 2440587.5) * 86400) - attempt.started - attempt.suspended, 0)"
+
+/* The same of all attempts of job.id. */
 #define SQL_RAN \
-    "(SELECT sum(max(coalesce(attempt.ended, attempt.suspended_since," \
-    "   (julianday('now') - 2440587.5) * 86400) - attempt.started - attempt.suspended, 0))" \
-    "  FROM attempt WHERE attempt.job = job.id AND number > 0)"
+    "(SELECT sum(" SQL_ATTEMPT_RAN ") FROM attempt" \
+    "  WHERE attempt.job = job.id AND number > 0)"
 
 /* A search has ended the job, which is a trial of it: that is no failure of its sweep. */
 #define SQL_STOPPED \

@@ -83,6 +83,7 @@ static int part_read(const char **at, const struct field *field, uint64_t *bits,
 {
     int from = field->first, to = field->last, step = 1, result = 0;
     bool open = **at == '*'; /* up to the last value */
+    bool counts_down = false;
 
     if (open)
         (*at)++;
@@ -93,8 +94,9 @@ static int part_read(const char **at, const struct field *field, uint64_t *bits,
         if (strncmp(*at, "..", 2) == 0) {
             *at += 2;
             result = number_read(at, field, &to, error);
-        } else if (**at == '/' && field->from_end) {
+        } else if (**at == '/' && field->from_end) { /* from that day to the end of the month */
             from = field->first;
+            counts_down = true;
         } else if (**at == '/') {
             to = field->last;
         }
@@ -111,7 +113,7 @@ static int part_read(const char **at, const struct field *field, uint64_t *bits,
                          "at least 1",
                          field->name, field->first, field->last);
     for (int count = 0; count <= to - from; count += step)
-        bits_set(bits, (field->from_end ? to - count : from + count) - field->base);
+        bits_set(bits, (counts_down ? to - count : from + count) - field->base);
     return 0;
 }
 

@@ -68,7 +68,7 @@ export class History {
             titled("Attempts", [number("Attempt"), "Device", "Started", number("Ran"), "Ended", number("Memory"), number("Step"),
                 {text: "Message", class: "wide"}],
                 [...shown.attempts ?? []].reverse().map((one) => [String(one.number), one.device, moment(one.started),
-                    one.ended ? duration(one.ended - one.started) : "runs",
+                    one.ended ? duration(one.ran ?? one.ended - one.started) : "runs",
                     one.ending ? `${one.ending}${one.exit_status ? ` ${one.exit_status}` : ""}${one.signal ? ` by signal ${one.signal}` : ""}` : "",
                     bytes(one.peak_bytes), duration(one.step_seconds), one.message ?? ""])),
             titled("Dependencies", ["Job", "Waits for", "State"], (shown.dependencies ?? []).map((one) =>

@@ -118,6 +118,7 @@ struct shim_suspension {
     char text[4096];
     size_t length;
     int64_t deadline;  /* when traind-suspend is killed; monotonic ms, 0: never */
+    bool late;         /* traind-suspend was killed, as it had not ended by then */
     int64_t since;     /* when the request came, and later: since when it is suspended */
     int64_t suspended; /* ms that it was suspended before that */
     int64_t memory;    /* bytes of Suspend */

@@ -134,6 +134,7 @@ static const char *helper_ask(struct shim *shim, const char *action, const char 
             arguments[ARGUMENTS_BEFORE_PIDS + i] = numbers[i];
         }
         suspension->rounds++;
+        suspension->late = false;
         started = helper_start(shim, arguments);
     }
     free(numbers);
@@ -163,11 +164,16 @@ static void limit_memory(const struct shim *shim, uint64_t more)
         log_warning("the limit of the job's memory cannot be changed: %s", strerror(errno));
 }
 
+/* In which the driver has to do it. */
+static double request_seconds(struct json_object *request)
+{
+    return json_get_double(request, "limit_seconds", 600);
+}
+
 /* When the request has to be done, from now on. */
 static int64_t request_deadline(struct json_object *request)
 {
-    return clock_monotonic_milliseconds() +
-           (int64_t)(1000 * json_get_double(request, "limit_seconds", 600));
+    return clock_monotonic_milliseconds() + (int64_t)(1000 * request_seconds(request));
 }
 
 /* Gives the processes their GPUs back after a suspension that did not succeed. */
@@ -405,7 +411,7 @@ void shim_suspension_tend(struct shim *shim)
     read_output(suspension);
     if (shim->trainee.helper > 0 && suspension->deadline &&
         clock_monotonic_milliseconds() >= suspension->deadline)
-        kill(shim->trainee.helper, SIGKILL);
+        suspension->late = kill(shim->trainee.helper, SIGKILL) == 0;
     if (!shim->trainee.helper_ended)
         return;
     read_output(suspension);
@@ -417,9 +423,9 @@ void shim_suspension_tend(struct shim *shim)
     if (json_parse(suspension->text, suspension->length, &report, NULL) == 0) {
         outcome = json_get_string(report, "outcome", "");
         message = json_get_string(report, "message", message);
-    } else if (suspension->deadline && clock_monotonic_milliseconds() >= suspension->deadline) {
-        snprintf(late, sizeof late, "NVIDIA's driver did not do it within %lld s",
-                 (long long)(suspension->deadline - suspension->since) / 1000);
+    } else if (suspension->late) {
+        snprintf(late, sizeof late, "NVIDIA's driver did not do it within %.3g s",
+                 request_seconds(suspension->request));
         message = late;
     } else if (WIFEXITED(shim->trainee.helper_status) &&
                WEXITSTATUS(shim->trainee.helper_status) >= 126) {
