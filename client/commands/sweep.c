@@ -239,14 +239,22 @@ static void no_best_print(const char *metric, struct json_object *const *trials,
 {
     char name[256];
     int64_t done = 0;
+    size_t ended = 0;
 
     text_escape_controls(metric, name, sizeof name);
-    for (size_t i = 0; i < count; i++)
-        done += strcmp(json_get_string(trials[i], "state", ""), "done") == 0;
+    for (size_t i = 0; i < count; i++) {
+        const char *state = json_get_string(trials[i], "state", "");
+
+        done += strcmp(state, "done") == 0;
+        ended += job_state_is_final(state);
+    }
     if (done)
         printf("no trial could be compared by %s, and %" PRId64
                " are done: `trainctl show` of the first of these says why\n",
                name, done);
+    else if (count && ended == count)
+        printf("no trial has measured %s, and all have ended: `trainctl show` of one says why\n",
+               name);
     else
         printf("no trial has measured %s yet\n", name);
 }
