@@ -1,8 +1,8 @@
 /* narrow.cu: the gradient by the data of convolutions with few channels and any number of filters.
  * A block has a band of lines of an image. First it multiplies the gradients of results by taps of
- * the filters, as a product of two matrices. Then every pixel adds up the products of its taps. Taps
- * of several lines of the filters take their turn together: so many that filters and products fit
- * into a block's memory, and that neighbouring bands do not multiply too much twice. Images are
+ * the filters, as a product of two matrices. Then every pixel adds up the products of its taps.
+ * Taps of several lines of the filters take their turn together: so many that filters and products
+ * fit into a block's memory, and that neighbouring bands do not multiply too much twice. Images are
  * channels-last, filters [O,kh,kw,C]. */
 #include "engine/backends/cuda/kernels/taps.cuh"
 #include "engine/backends/cuda/kernels/values.cuh"
