@@ -10,8 +10,6 @@ import subprocess
 import sys
 from typing import Any, Dict, Mapping
 
-from .varlink import plain
-
 FRAMEWORKS = ("torch", "jax", "tensorflow", "cupy")  # whose programs use a GPU
 LOOK_SECONDS = 10  # a look ends by itself after less than one
 TASK = ("-m", "traind.task")  # a function as a job: executor.py
@@ -33,7 +31,7 @@ def look(spec: Mapping[str, Any]) -> Dict[str, str]:
         return {}
     seen = {key: spec[key] for key in ("command", "directory", "environment", "shell_environment") if key in spec}
     try:
-        found = subprocess.run([program, "guess", "-"], input=json.dumps(seen, default=plain), capture_output=True, text=True,
+        found = subprocess.run([program, "guess", "-"], input=json.dumps(seen), capture_output=True, text=True,
                                timeout=LOOK_SECONDS, check=True)
         return {key: value for key, value in json.loads(found.stdout).items() if value}
     except (OSError, subprocess.SubprocessError, TypeError, ValueError):

@@ -2,8 +2,6 @@
 from __future__ import annotations
 
 import json
-import numbers
-import operator
 import os
 import socket
 import struct
@@ -11,7 +9,7 @@ import time
 import warnings
 from typing import Any, Dict, Iterator, Optional
 
-from . import address, errors
+from . import address, errors, values
 
 Reply = Dict[str, Any]
 
@@ -23,27 +21,12 @@ SILENCE_SECONDS = 10  # without an answer: then a warning says so
 STACK_LEVEL = 5  # of a warning: who called a function of this package, more or less
 
 
-def plain(value: object) -> object:
-    """What JSON does not know: paths, jobs (by their number), NumPy's numbers."""
-    if isinstance(value, os.PathLike):
-        return os.fspath(value)
-    if isinstance(value, numbers.Real) and not isinstance(value, numbers.Integral):
-        return float(value)
-    return operator.index(value)  # type: ignore[arg-type]  # a TypeError that names the type is the answer
-
-
 def encode(method: str, parameters: Reply, more: bool) -> bytes:
-    message: Reply = {"method": INTERFACE + method,
-                      "parameters": {key: value for key, value in parameters.items() if value is not None}}
+    given = {key: values.plain(value, key, values.PARAMETERS_DEPTH + 1) for key, value in parameters.items() if value is not None}
+    message: Reply = {"method": INTERFACE + method, "parameters": given}
     if more:
         message["more"] = True
-    try:
-        text = json.dumps(message, default=plain, allow_nan=False, ensure_ascii=False)
-    except ValueError as error:
-        raise ValueError(f"a number is NaN or infinite, or a list holds itself, which no job can be given: {error}") from error
-    if "\\u0000" in text.replace("\\\\", ""):
-        raise ValueError("a text holds a NUL character, which no job can be given")
-    data = text.encode() + b"\0"
+    data = json.dumps(message, ensure_ascii=False).encode() + b"\0"
     if len(data) > MESSAGE_MAX:
         raise errors.MessageTooLarge(INTERFACE + "MessageTooLarge", {
             "message": f"{method} has {len(data)} bytes, and a call may have {MESSAGE_MAX}: hand large things over in files"})
