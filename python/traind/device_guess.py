@@ -52,8 +52,11 @@ def look_at_main() -> Mapping[str, str]:
     """What trainctl guesses of this program. Imports within functions count."""
     main = sys.modules["__main__"]
     name, path = getattr(main.__spec__, "name", None), getattr(main, "__file__", None)
-    program = ["-m", name] if name else [os.path.abspath(path)] if path else None
-    return look({"command": [sys.executable, *program], "directory": os.getcwd()}) if program else {}
+    try:
+        program = ["-m", name] if name else [os.path.abspath(path)] if path else None
+        return look({"command": [sys.executable, *program], "directory": os.getcwd()}) if program else {}
+    except FileNotFoundError:  # the current directory is not there any more
+        return {}
 
 
 def of_functions() -> Mapping[str, str]:

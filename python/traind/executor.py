@@ -53,6 +53,14 @@ def main_module() -> Dict[str, str]:
     return {"init_main_from_path": os.path.abspath(path)} if path else {}
 
 
+def folder_of_functions() -> Dict[str, str]:
+    """Where functions run: here, if this folder is still there. Its key is that of spawn.prepare()."""
+    try:
+        return {"dir": os.getcwd()}
+    except FileNotFoundError:
+        return {}
+
+
 def module_path() -> Optional[str]:
     """PYTHONPATH for a job, where this package does not lie where each Python looks."""
     here = str(pathlib.Path(__file__).resolve().parent.parent)
@@ -70,7 +78,7 @@ class Call:
         pickler = task.pickler()
         data = pickler.dumps(function)
         needs_main = pickler is pickle and b"__main__" in data
-        preparation = {"sys_path": sys.path, "dir": os.getcwd(), **(main_module() if needs_main else {})}
+        preparation = {"sys_path": sys.path, **folder_of_functions(), **(main_module() if needs_main else {})}
         (folder / task.CALL).write_bytes(pickle.dumps(preparation) + data)
 
     def submit(self, socket: Optional[str], keys: Dict[str, Any]) -> Job:

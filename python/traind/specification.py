@@ -60,6 +60,18 @@ def program_name(program: str) -> str:
     return printable.encode()[:NAME_BYTES_MAX].decode(errors="ignore")
 
 
+def current_folder() -> str:
+    try:
+        folder = os.getcwd()
+    except FileNotFoundError as error:
+        raise FileNotFoundError("the current directory is not there any more: change to another one, or give the job a directory") \
+            from error
+    if not is_utf8(folder):
+        raise ValueError(f"the current directory {folder!r} is no UTF-8, as all texts of a job are: rename it, or give the job another "
+                         "directory")
+    return folder
+
+
 def complete(given: Specification, keys: Mapping[str, Any]) -> Dict[str, Any]:
     """A specification of a mapping, the words of a command, or the path of a JSON file. `keys` override its keys."""
     if isinstance(given, (str, bytes)):
@@ -80,7 +92,8 @@ def complete(given: Specification, keys: Mapping[str, Any]) -> Dict[str, Any]:
         spec = {"command": words, "name": program_name(words[0]) if words else None, **keys}
         spec.setdefault("shell_environment", shell_environment())
     spec = {key: value for key, value in spec.items() if value is not None}
-    spec.setdefault("directory", os.getcwd())
+    if "directory" not in spec:
+        spec["directory"] = current_folder()
     own = spec.get("environment", {})
     inherited = {name: os.environ[name] for name in INHERITED if name in os.environ and name not in own}
     for name, value in inherited.items():
