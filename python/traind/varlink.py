@@ -17,6 +17,7 @@ INTERFACE = "io.traind."
 MESSAGE_MAX = 1 << 20  # bytes of a call
 RECONNECT_SECONDS = 0.1
 PATIENCE_SECONDS = 60  # how long a daemon may be away before a stream gives up
+RETURN_SECONDS = 1  # how long a connection lasts that counts as the daemon's return although nothing was said on it
 SILENCE_SECONDS = 10  # without an answer: then a warning says so
 STACK_LEVEL = 5  # of a warning: who called a function of this package, more or less
 
@@ -145,16 +146,18 @@ def stream(method: str, parameters: Reply, *, socket: Optional[str] = None,
     lost_since: Optional[float] = None
     connected = False
     while True:
+        connected_since: Optional[float] = None
         try:
             with Connection(socket, deadline) as connection:
-                connected = True
+                connected, connected_since = True, time.monotonic()
                 for reply in connection.stream(method, parameters, deadline):
                     lost_since = None
                     yield reply
                 return
         except errors.DaemonUnreachable as error:
             now = time.monotonic()
-            lost_since = lost_since or now
+            if lost_since is None or (connected_since is not None and now - connected_since >= RETURN_SECONDS):
+                lost_since = now
             if not connected or now - lost_since > PATIENCE_SECONDS:
                 raise
             if deadline is not None and now > deadline:
