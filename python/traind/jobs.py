@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import operator
-import time
 from typing import Any, Dict, Iterator, List, Optional, Sequence, SupportsIndex, Union
 
 from . import address, varlink
@@ -128,6 +127,7 @@ def submit(job: Specification, *, socket: Optional[str] = None, **keys: Any) -> 
 def run(job: Specification, *, check: bool = True, timeout: Optional[float] = None, socket: Optional[str] = None,
         **keys: Any) -> Status:
     """Submits a job and waits for its end. check: raises JobFailed unless it is done. An interrupted wait leaves it running."""
+    varlink.moment_after(timeout)  # what is wrong with it is said before there is a job
     submitted = submit(job, socket=socket, **keys)
     status = submitted.wait(timeout)
     if check and status.state != "done":
@@ -137,7 +137,7 @@ def run(job: Specification, *, check: bool = True, timeout: Optional[float] = No
 
 def wait(*jobs: SupportsIndex, timeout: Optional[float] = None, socket: Optional[str] = None) -> List[Status]:
     """Waits until all of them have ended, whatever way, and through restarts of the daemon. TimeoutError after `timeout`
-    seconds; the jobs go on."""
+    seconds; the jobs go on. A timeout of 0 asks once."""
     final: Dict[int, Status] = {}
     try:
         for status in follow(*jobs, timeout=timeout, socket=socket):
@@ -153,10 +153,10 @@ def wait(*jobs: SupportsIndex, timeout: Optional[float] = None, socket: Optional
 def follow(*jobs: SupportsIndex, timeout: Optional[float] = None, socket: Optional[str] = None) -> Iterator[Status]:
     """The present status of each, and one after each change and progress, until all have ended."""
     ids = [operator.index(job) for job in jobs]
-    deadline = None if timeout is None else time.monotonic() + timeout
+    deadline = varlink.moment_after(timeout)
     if not ids:
         return
-    for reply in varlink.stream("Watch", {"ids": ids}, socket=daemon_of(jobs, socket), deadline=deadline):
+    for reply in varlink.stream("Watch", {"ids": ids}, socket=daemon_of(jobs, socket), deadline=deadline, at_once=len(set(ids))):
         yield Status.from_reply(reply["job"])
 
 

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import json
+import numbers
 import os
 import socket
 import struct
@@ -18,6 +19,9 @@ MESSAGE_MAX = 1 << 20  # bytes of a call
 RECONNECT_SECONDS = 0.1
 PATIENCE_SECONDS = 60  # how long a daemon may be away before a stream gives up
 RETURN_SECONDS = 1  # how long a connection lasts that counts as the daemon's return although nothing was said on it
+ANSWER_SECONDS = 1  # that a daemon has at least for what it answers at once, although the caller's time is over
+SOCKET_SECONDS_MAX = 3600  # of one wait; sockets know no months
+FOREVER_SECONDS = 1e9  # a longer timeout is none
 SILENCE_SECONDS = 10  # without an answer: then a warning says so
 STACK_LEVEL = 5  # of a warning: who called a function of this package, more or less
 
@@ -32,6 +36,22 @@ def encode(method: str, parameters: Reply, more: bool) -> bytes:
         raise errors.MessageTooLarge(INTERFACE + "MessageTooLarge", {
             "message": f"{method} has {len(data)} bytes, and a call may have {MESSAGE_MAX}: hand large things over in files"})
     return data
+
+
+def moment_after(timeout: Optional[float]) -> Optional[float]:
+    """The moment of time.monotonic() at which that many seconds are over; None: never."""
+    if timeout is None:
+        return None
+    if not isinstance(timeout, numbers.Real):
+        raise TypeError(f"timeout is {timeout!r}; it must be a number of seconds, or None")
+    if timeout != timeout:
+        raise ValueError("timeout is NaN; it must be a number of seconds, or None")
+    return None if timeout >= FOREVER_SECONDS else time.monotonic() + max(timeout, 0)
+
+
+def moment_of_answer(deadline: Optional[float]) -> Optional[float]:
+    """The deadline, or a later one for what is answered at once: a timeout of 0 asks, too."""
+    return None if deadline is None else max(deadline, time.monotonic() + ANSWER_SECONDS)
 
 
 class Connection:
@@ -57,7 +77,8 @@ class Connection:
     def connect(self, deadline: Optional[float]) -> None:
         """Waits for room in the queue of a daemon that takes no connections; BlockingIOError where that lasts. The option of the
         socket does that: with settimeout() connect() would not wait at all."""
-        patience = PATIENCE_SECONDS if deadline is None else min(PATIENCE_SECONDS, max(deadline - time.monotonic(), 0.001))
+        answer = moment_of_answer(deadline)
+        patience = PATIENCE_SECONDS if answer is None else min(PATIENCE_SECONDS, answer - time.monotonic())
         whole = int(patience)
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", whole, int((patience - whole) * 1e6)))
         self.socket.connect(self.path)
@@ -87,7 +108,8 @@ class Connection:
             left = None if deadline is None else deadline - time.monotonic()
             if left is not None and left <= 0:
                 raise TimeoutError("the time is over")
-            self.socket.settimeout(min(SILENCE_SECONDS, left or SILENCE_SECONDS) if asked else left)
+            longest = SILENCE_SECONDS if asked else SOCKET_SECONDS_MAX
+            self.socket.settimeout(longest if left is None else min(longest, left))
             try:
                 data = self.socket.recv(1 << 16)
             except socket.timeout:
@@ -121,13 +143,15 @@ class Connection:
         reply: Reply = self.receive(asked=method).get("parameters") or {}
         return reply
 
-    def stream(self, method: str, parameters: Reply, deadline: Optional[float] = None) -> Iterator[Reply]:
+    def stream(self, method: str, parameters: Reply, deadline: Optional[float] = None, at_once: int = 0) -> Iterator[Reply]:
+        """`at_once`: how many replies tell what is so already, and come whenever the daemon is asked."""
         self.send(encode(method, parameters, more=True))
         continues = True
-        asked = method if method == "Watch" else None  # which tells the present state at once
+        replies = 0
         while continues:
-            message = self.receive(deadline, asked)
-            asked = None
+            message = self.receive(moment_of_answer(deadline) if replies < at_once else deadline,
+                                   method if at_once and not replies else None)
+            replies += 1
             continues = message.get("continues", False)
             yield message.get("parameters") or {}
 
@@ -139,7 +163,7 @@ def call(method: str, *, socket: Optional[str] = None, **parameters: Any) -> Rep
 
 
 def stream(method: str, parameters: Reply, *, socket: Optional[str] = None,
-           deadline: Optional[float] = None) -> Iterator[Reply]:
+           deadline: Optional[float] = None, at_once: int = 0) -> Iterator[Reply]:
     """The replies of a call with `more`. Jobs outlive a restart of their daemon, and so does this: it calls again, with
     what the caller has made of `parameters` meanwhile (a cursor); and in a process that was forked meanwhile. A daemon that
     is away from the start is an error."""
@@ -150,7 +174,7 @@ def stream(method: str, parameters: Reply, *, socket: Optional[str] = None,
         try:
             with Connection(socket, deadline) as connection:
                 connected, connected_since = True, time.monotonic()
-                for reply in connection.stream(method, parameters, deadline):
+                for reply in connection.stream(method, parameters, deadline, at_once):
                     lost_since = None
                     yield reply
                 return
