@@ -21,7 +21,7 @@ from typing import Any, Callable, Deque, Dict, Optional, Set, Tuple, TypeVar
 
 from . import device_guess, task
 from .errors import JobFailed, TraindError
-from .jobs import OUTPUT_TAIL, Job, submit
+from .jobs import Job, last_output, submit
 from .specification import shell_environment
 
 Result = TypeVar("Result")
@@ -99,7 +99,7 @@ class Call:
         try:
             succeeded, value, text = pickle.loads((self.folder / task.RESULT).read_bytes())
         except FileNotFoundError:
-            raise JobFailed(status, job.output(tail=OUTPUT_TAIL), NO_RESULT if status.state == "done" else "") from None
+            raise JobFailed(status, last_output(job), NO_RESULT if status.state == "done" else "") from None
         if not succeeded:
             value.__cause__ = RemoteError(text)
             raise value

@@ -5,7 +5,7 @@ import operator
 from typing import Any, Dict, Iterator, List, Optional, Sequence, SupportsIndex, Union
 
 from . import address, varlink
-from .errors import JobFailed
+from .errors import JobFailed, NoSuchJob, TraindError, listed
 from .metric_rows import Metric, Metrics
 from .snapshot import with_snapshot
 from .specification import Specification, complete
@@ -15,7 +15,6 @@ from .torch_model import with_model
 Names = Union[str, Sequence[str], None]  # of metrics; None: all
 
 PAGE_ROWS = 2500
-TOLD_JOBS = 10  # that the error of a wait names
 OUTPUT_TAIL = 2000  # bytes of output that the error of a failed job shows
 
 
@@ -124,6 +123,14 @@ def submit(job: Specification, *, socket: Optional[str] = None, **keys: Any) -> 
     return Job(reply["id"], socket, reply.get("note"))
 
 
+def last_output(job: Job) -> str:
+    """Of a job that has failed; nothing where it cannot be read: that it has failed matters more."""
+    try:
+        return job.output(tail=OUTPUT_TAIL)
+    except TraindError:
+        return ""
+
+
 def run(job: Specification, *, check: bool = True, timeout: Optional[float] = None, socket: Optional[str] = None,
         **keys: Any) -> Status:
     """Submits a job and waits for its end. check: raises JobFailed unless it is done. An interrupted wait leaves it running."""
@@ -131,22 +138,14 @@ def run(job: Specification, *, check: bool = True, timeout: Optional[float] = No
     submitted = submit(job, socket=socket, **keys)
     status = submitted.wait(timeout)
     if check and status.state != "done":
-        raise JobFailed(status, submitted.output(tail=OUTPUT_TAIL))
+        raise JobFailed(status, last_output(submitted))
     return status
 
 
 def wait(*jobs: SupportsIndex, timeout: Optional[float] = None, socket: Optional[str] = None) -> List[Status]:
     """Waits until all of them have ended, whatever way, and through restarts of the daemon. TimeoutError after `timeout`
     seconds; the jobs go on. A timeout of 0 asks once."""
-    final: Dict[int, Status] = {}
-    try:
-        for status in follow(*jobs, timeout=timeout, socket=socket):
-            if status.is_final:
-                final[status.id] = status
-    except TimeoutError as error:
-        left = [str(number) for number in map(operator.index, jobs) if number not in final]
-        more = f" and {len(left) - TOLD_JOBS} more" if len(left) > TOLD_JOBS else ""
-        raise TimeoutError(f"after {timeout} s these jobs have not ended, and go on: {', '.join(left[:TOLD_JOBS])}{more}") from error
+    final = {status.id: status for status in follow(*jobs, timeout=timeout, socket=socket) if status.is_final}
     return [final[operator.index(job)] for job in jobs]
 
 
@@ -156,8 +155,20 @@ def follow(*jobs: SupportsIndex, timeout: Optional[float] = None, socket: Option
     deadline = varlink.moment_after(timeout)
     if not ids:
         return
-    for reply in varlink.stream("Watch", {"ids": ids}, socket=daemon_of(jobs, socket), deadline=deadline, at_once=len(set(ids))):
-        yield Status.from_reply(reply["job"])
+    left = dict.fromkeys(ids)
+    try:
+        for reply in varlink.stream("Watch", {"ids": ids}, socket=daemon_of(jobs, socket), deadline=deadline, at_once=len(left)):
+            status = Status.from_reply(reply["job"])
+            if status.is_final:
+                left.pop(status.id, None)
+            yield status
+    except TimeoutError as error:
+        raise TimeoutError(f"after {timeout} s these jobs have not ended, and go on: {listed([*left])}") from error
+    except NoSuchJob:
+        raise
+    except TraindError as error:
+        error.name_jobs(left)
+        raise
 
 
 def metrics(job: SupportsIndex, names: Names = None, *, socket: Optional[str] = None) -> Metrics:

@@ -17,13 +17,14 @@ Reply = Dict[str, Any]
 INTERFACE = "io.traind."
 MESSAGE_MAX = 1 << 20  # bytes of a call
 RECONNECT_SECONDS = 0.1
+REFUSED_SECONDS_MAX = 1  # between two attempts to get one of the connections that a user may have
 PATIENCE_SECONDS = 60  # how long a daemon may be away before a stream gives up
 RETURN_SECONDS = 1  # how long a connection lasts that counts as the daemon's return although nothing was said on it
 ANSWER_SECONDS = 1  # that a daemon has at least for what it answers at once, although the caller's time is over
 SOCKET_SECONDS_MAX = 3600  # of one wait; sockets know no months
 FOREVER_SECONDS = 1e9  # a longer timeout is none
 SILENCE_SECONDS = 10  # without an answer: then a warning says so
-STACK_LEVEL = 5  # of a warning: who called a function of this package, more or less
+STACK_LEVEL = 6  # of a warning: who called a function of this package, more or less
 
 
 def encode(method: str, parameters: Reply, more: bool) -> bytes:
@@ -61,6 +62,9 @@ class Connection:
         self.path = address.choose(path)
         self.buffer = bytearray()
         self.process = os.getpid()
+        self.open(deadline)
+
+    def open(self, deadline: Optional[float]) -> None:
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             self.connect(deadline)
@@ -95,6 +99,27 @@ class Connection:
             self.socket.sendall(data)
         except OSError:
             pass  # the daemon may have said why before it hung up: receive() tells
+
+    def ask(self, data: bytes, deadline: Optional[float] = None, asked: Optional[str] = None) -> Reply:
+        """Sends a call and returns its first reply. Where the daemon has refused the connection it has read nothing of the call,
+        which is made again until others have closed theirs."""
+        begun = time.monotonic()
+        pause = RECONNECT_SECONDS
+        while True:
+            self.send(data)
+            try:
+                return self.receive(deadline, asked)
+            except errors.TooManyConnections as error:
+                now = time.monotonic()
+                if deadline is not None and now >= deadline:
+                    raise TimeoutError("the time is over") from error
+                if now - begun > PATIENCE_SECONDS:
+                    raise
+            time.sleep(pause)
+            pause = min(2 * pause, REFUSED_SECONDS_MAX)
+            self.socket.close()
+            self.buffer.clear()
+            self.open(deadline)
 
     def receive(self, deadline: Optional[float] = None, asked: Optional[str] = None) -> Reply:
         """The next message. TimeoutError after the deadline, a moment of time.monotonic(). `asked`: the method that is answered at
@@ -139,20 +164,18 @@ class Connection:
         return message
 
     def call(self, method: str, **parameters: Any) -> Reply:
-        self.send(encode(method, parameters, more=False))
-        reply: Reply = self.receive(asked=method).get("parameters") or {}
+        reply: Reply = self.ask(encode(method, parameters, more=False), asked=method).get("parameters") or {}
         return reply
 
     def stream(self, method: str, parameters: Reply, deadline: Optional[float] = None, at_once: int = 0) -> Iterator[Reply]:
         """`at_once`: how many replies tell what is so already, and come whenever the daemon is asked."""
-        self.send(encode(method, parameters, more=True))
-        continues = True
-        replies = 0
-        while continues:
-            message = self.receive(moment_of_answer(deadline) if replies < at_once else deadline,
-                                   method if at_once and not replies else None)
+        answer = moment_of_answer(deadline) if at_once else deadline
+        message = self.ask(encode(method, parameters, more=True), answer, method if at_once else None)
+        replies = 1
+        yield message.get("parameters") or {}
+        while message.get("continues", False):
+            message = self.receive(moment_of_answer(deadline) if replies < at_once else deadline)
             replies += 1
-            continues = message.get("continues", False)
             yield message.get("parameters") or {}
 
 
