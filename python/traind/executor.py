@@ -13,6 +13,7 @@ import functools
 import os
 import pathlib
 import pickle
+import shutil
 import site
 import sys
 import tempfile
@@ -94,16 +95,24 @@ class Call:
                          "shell_environment": shell})
 
     def result(self, job: Job) -> Any:
-        """Waits for the job; what the function returned. Raises what it raised, or JobFailed where the job ended otherwise."""
+        """Waits for the job; what the function returned. Raises what it raised, or JobFailed where the job ended otherwise. The
+        folder goes, unless the job may need it yet."""
         status = job.wait()
         try:
             succeeded, value, text = pickle.loads((self.folder / task.RESULT).read_bytes())
         except FileNotFoundError:
             raise JobFailed(status, last_output(job), NO_RESULT if status.state == "done" else "") from None
+        finally:
+            self.remove()
         if not succeeded:
             value.__cause__ = RemoteError(text)
             raise value
         return value
+
+
+    def remove(self) -> None:
+        """Arguments and results may be large, and an executor may make many calls."""
+        shutil.rmtree(self.folder, ignore_errors=True)
 
 
 class Executor(concurrent.futures.Executor):
@@ -135,8 +144,13 @@ class Executor(concurrent.futures.Executor):
         if self._closed:
             raise RuntimeError("cannot schedule new futures after shutdown")  # in the words of concurrent.futures
         folder = pathlib.Path(tempfile.mkdtemp(dir=self._folder.name))
-        call = Call(folder, called, function)
+        try:
+            call = Call(folder, called, function)
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
         future: concurrent.futures.Future[Result] = concurrent.futures.Future()
+        future.add_done_callback(lambda ended: call.remove() if ended.cancelled() else None)
         with self._lock:
             self._threads.submit(self._run_next)
             self._waiting.append((future, call, {**self._keys, **keys}))
@@ -160,6 +174,7 @@ class Executor(concurrent.futures.Executor):
             except BaseException as error:  # noqa: B902 - it belongs to whoever asks for the result
                 failure = error
         if job is None:
+            call.remove()
             future.set_exception(failure)
             return
         try:
