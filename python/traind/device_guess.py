@@ -10,8 +10,6 @@ import subprocess
 import sys
 from typing import Any, Dict, Mapping
 
-from .varlink import plain
-
 FRAMEWORKS = ("torch", "jax", "tensorflow", "cupy")  # whose programs use a GPU
 LOOK_SECONDS = 10  # a look ends by itself after less than one
 TASK = ("-m", "traind.task")  # a function as a job: executor.py
@@ -33,7 +31,7 @@ def look(spec: Mapping[str, Any]) -> Dict[str, str]:
         return {}
     seen = {key: spec[key] for key in ("command", "directory", "environment", "shell_environment") if key in spec}
     try:
-        found = subprocess.run([program, "guess", "-"], input=json.dumps(seen, default=plain), capture_output=True, text=True,
+        found = subprocess.run([program, "guess", "-"], input=json.dumps(seen), capture_output=True, text=True,
                                timeout=LOOK_SECONDS, check=True)
         return {key: value for key, value in json.loads(found.stdout).items() if value}
     except (OSError, subprocess.SubprocessError, TypeError, ValueError):
@@ -54,8 +52,11 @@ def look_at_main() -> Mapping[str, str]:
     """What trainctl guesses of this program. Imports within functions count."""
     main = sys.modules["__main__"]
     name, path = getattr(main.__spec__, "name", None), getattr(main, "__file__", None)
-    program = ["-m", name] if name else [os.path.abspath(path)] if path else None
-    return look({"command": [sys.executable, *program], "directory": os.getcwd()}) if program else {}
+    try:
+        program = ["-m", name] if name else [os.path.abspath(path)] if path else None
+        return look({"command": [sys.executable, *program], "directory": os.getcwd()}) if program else {}
+    except FileNotFoundError:  # the current directory is not there any more
+        return {}
 
 
 def of_functions() -> Mapping[str, str]:

@@ -1,14 +1,29 @@
 """errors.py: what can go wrong. Every error of the interface io.traind has a class of its name, with its parameters."""
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Dict, Mapping, Optional, Type
+from typing import TYPE_CHECKING, Any, Dict, Iterable, Mapping, Optional, Sequence, Tuple, Type
 
 if TYPE_CHECKING:
     from .status import Status
 
 
+CONNECTIONS = "too many connections"  # so begins the refusal of one (daemon/server/traffic.c)
+TOLD_JOBS = 10  # that an error names
+
+
+def listed(numbers: Sequence[int]) -> str:
+    more = f" and {len(numbers) - TOLD_JOBS} more" if len(numbers) > TOLD_JOBS else ""
+    return ", ".join(map(str, numbers[:TOLD_JOBS])) + more
+
+
 class TraindError(Exception):
-    """Any error of this package."""
+    """Any error of this package. `jobs`: the numbers of those that were waited for, and are not known to have ended."""
+    jobs = ()  # type: Tuple[int, ...]
+
+    def name_jobs(self, numbers: Iterable[int]) -> None:
+        """Says which jobs were waited for: of a job that was just submitted nobody else may know the number."""
+        self.jobs = tuple(numbers)
+        self.args = (f"{self}; not known to have ended: {listed(self.jobs)}",)
 
 
 class DaemonUnreachable(TraindError, ConnectionError):
@@ -40,8 +55,12 @@ class CallError(TraindError):
             setattr(self, key, parameters.get(key))
         super().__init__(self.message)
 
+    def name_jobs(self, numbers: Iterable[int]) -> None:
+        super().name_jobs(numbers)
+        self.message = self.parameters["message"] = str(self)
+
     def __reduce__(self) -> Any:
-        return type(self), (self.name, self.parameters)
+        return type(self), (self.name, self.parameters), self.__dict__
 
 
 class InvalidSpec(CallError, ValueError):
@@ -120,6 +139,10 @@ class QuotaExceeded(CallError):
     pass
 
 
+class TooManyConnections(QuotaExceeded):
+    """The daemon has taken no further connection, and nothing of the call. That passes: calls are made again for a minute."""
+
+
 class StorageFailed(CallError):
     pass
 
@@ -140,6 +163,8 @@ def subclasses() -> Dict[str, Type[CallError]]:
 def from_reply(name: str, parameters: Mapping[str, Any]) -> CallError:
     """The exception for an error reply. Errors of Varlink itself, and those of a newer daemon, are plain CallErrors."""
     known = subclasses().get(name)
+    if known is QuotaExceeded and str(parameters.get("message")).startswith(CONNECTIONS):  # else it is a limit of jobs
+        known = TooManyConnections
     if known:
         return known(name, parameters)
     if name == "org.varlink.service.MethodNotFound":

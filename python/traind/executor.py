@@ -13,6 +13,7 @@ import functools
 import os
 import pathlib
 import pickle
+import shutil
 import site
 import sys
 import tempfile
@@ -21,7 +22,7 @@ from typing import Any, Callable, Deque, Dict, Optional, Set, Tuple, TypeVar
 
 from . import device_guess, task
 from .errors import JobFailed, TraindError
-from .jobs import OUTPUT_TAIL, Job, submit
+from .jobs import Job, last_output, submit
 from .specification import shell_environment
 
 Result = TypeVar("Result")
@@ -53,6 +54,14 @@ def main_module() -> Dict[str, str]:
     return {"init_main_from_path": os.path.abspath(path)} if path else {}
 
 
+def folder_of_functions() -> Dict[str, str]:
+    """Where functions run: here, if this folder is still there. Its key is that of spawn.prepare()."""
+    try:
+        return {"dir": os.getcwd()}
+    except FileNotFoundError:
+        return {}
+
+
 def module_path() -> Optional[str]:
     """PYTHONPATH for a job, where this package does not lie where each Python looks."""
     here = str(pathlib.Path(__file__).resolve().parent.parent)
@@ -70,7 +79,7 @@ class Call:
         pickler = task.pickler()
         data = pickler.dumps(function)
         needs_main = pickler is pickle and b"__main__" in data
-        preparation = {"sys_path": sys.path, "dir": os.getcwd(), **(main_module() if needs_main else {})}
+        preparation = {"sys_path": sys.path, **folder_of_functions(), **(main_module() if needs_main else {})}
         (folder / task.CALL).write_bytes(pickle.dumps(preparation) + data)
 
     def submit(self, socket: Optional[str], keys: Dict[str, Any]) -> Job:
@@ -86,16 +95,24 @@ class Call:
                          "shell_environment": shell})
 
     def result(self, job: Job) -> Any:
-        """Waits for the job; what the function returned. Raises what it raised, or JobFailed where the job ended otherwise."""
+        """Waits for the job; what the function returned. Raises what it raised, or JobFailed where the job ended otherwise. The
+        folder goes, unless the job may need it yet."""
         status = job.wait()
         try:
             succeeded, value, text = pickle.loads((self.folder / task.RESULT).read_bytes())
         except FileNotFoundError:
-            raise JobFailed(status, job.output(tail=OUTPUT_TAIL), NO_RESULT if status.state == "done" else "") from None
+            raise JobFailed(status, last_output(job), NO_RESULT if status.state == "done" else "") from None
+        finally:
+            self.remove()
         if not succeeded:
             value.__cause__ = RemoteError(text)
             raise value
         return value
+
+
+    def remove(self) -> None:
+        """Arguments and results may be large, and an executor may make many calls."""
+        shutil.rmtree(self.folder, ignore_errors=True)
 
 
 class Executor(concurrent.futures.Executor):
@@ -127,8 +144,13 @@ class Executor(concurrent.futures.Executor):
         if self._closed:
             raise RuntimeError("cannot schedule new futures after shutdown")  # in the words of concurrent.futures
         folder = pathlib.Path(tempfile.mkdtemp(dir=self._folder.name))
-        call = Call(folder, called, function)
+        try:
+            call = Call(folder, called, function)
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
         future: concurrent.futures.Future[Result] = concurrent.futures.Future()
+        future.add_done_callback(lambda ended: call.remove() if ended.cancelled() else None)
         with self._lock:
             self._threads.submit(self._run_next)
             self._waiting.append((future, call, {**self._keys, **keys}))
@@ -152,6 +174,7 @@ class Executor(concurrent.futures.Executor):
             except BaseException as error:  # noqa: B902 - it belongs to whoever asks for the result
                 failure = error
         if job is None:
+            call.remove()
             future.set_exception(failure)
             return
         try:

@@ -2,11 +2,10 @@
 from __future__ import annotations
 
 import operator
-import time
 from typing import Any, Dict, Iterator, List, Optional, Sequence, SupportsIndex, Union
 
 from . import address, varlink
-from .errors import JobFailed
+from .errors import JobFailed, NoSuchJob, TraindError, listed
 from .metric_rows import Metric, Metrics
 from .snapshot import with_snapshot
 from .specification import Specification, complete
@@ -16,7 +15,6 @@ from .torch_model import with_model
 Names = Union[str, Sequence[str], None]  # of metrics; None: all
 
 PAGE_ROWS = 2500
-TOLD_JOBS = 10  # that the error of a wait names
 OUTPUT_TAIL = 2000  # bytes of output that the error of a failed job shows
 
 
@@ -125,39 +123,52 @@ def submit(job: Specification, *, socket: Optional[str] = None, **keys: Any) -> 
     return Job(reply["id"], socket, reply.get("note"))
 
 
+def last_output(job: Job) -> str:
+    """Of a job that has failed; nothing where it cannot be read: that it has failed matters more."""
+    try:
+        return job.output(tail=OUTPUT_TAIL)
+    except TraindError:
+        return ""
+
+
 def run(job: Specification, *, check: bool = True, timeout: Optional[float] = None, socket: Optional[str] = None,
         **keys: Any) -> Status:
     """Submits a job and waits for its end. check: raises JobFailed unless it is done. An interrupted wait leaves it running."""
+    varlink.moment_after(timeout)  # what is wrong with it is said before there is a job
     submitted = submit(job, socket=socket, **keys)
     status = submitted.wait(timeout)
     if check and status.state != "done":
-        raise JobFailed(status, submitted.output(tail=OUTPUT_TAIL))
+        raise JobFailed(status, last_output(submitted))
     return status
 
 
 def wait(*jobs: SupportsIndex, timeout: Optional[float] = None, socket: Optional[str] = None) -> List[Status]:
     """Waits until all of them have ended, whatever way, and through restarts of the daemon. TimeoutError after `timeout`
-    seconds; the jobs go on."""
-    final: Dict[int, Status] = {}
-    try:
-        for status in follow(*jobs, timeout=timeout, socket=socket):
-            if status.is_final:
-                final[status.id] = status
-    except TimeoutError as error:
-        left = [str(number) for number in map(operator.index, jobs) if number not in final]
-        more = f" and {len(left) - TOLD_JOBS} more" if len(left) > TOLD_JOBS else ""
-        raise TimeoutError(f"after {timeout} s these jobs have not ended, and go on: {', '.join(left[:TOLD_JOBS])}{more}") from error
+    seconds; the jobs go on. A timeout of 0 asks once."""
+    final = {status.id: status for status in follow(*jobs, timeout=timeout, socket=socket) if status.is_final}
     return [final[operator.index(job)] for job in jobs]
 
 
 def follow(*jobs: SupportsIndex, timeout: Optional[float] = None, socket: Optional[str] = None) -> Iterator[Status]:
     """The present status of each, and one after each change and progress, until all have ended."""
     ids = [operator.index(job) for job in jobs]
-    deadline = None if timeout is None else time.monotonic() + timeout
+    deadline = varlink.moment_after(timeout)
     if not ids:
         return
-    for reply in varlink.stream("Watch", {"ids": ids}, socket=daemon_of(jobs, socket), deadline=deadline):
-        yield Status.from_reply(reply["job"])
+    left = dict.fromkeys(ids)
+    try:
+        for reply in varlink.stream("Watch", {"ids": ids}, socket=daemon_of(jobs, socket), deadline=deadline, at_once=len(left)):
+            status = Status.from_reply(reply["job"])
+            if status.is_final:
+                left.pop(status.id, None)
+            yield status
+    except TimeoutError as error:
+        raise TimeoutError(f"after {timeout} s these jobs have not ended, and go on: {listed([*left])}") from error
+    except NoSuchJob:
+        raise
+    except TraindError as error:
+        error.name_jobs(left)
+        raise
 
 
 def metrics(job: SupportsIndex, names: Names = None, *, socket: Optional[str] = None) -> Metrics:

@@ -79,6 +79,7 @@ class Search:
             self.study.tell(trial, state=TrialState.PRUNED)
         except BaseException:
             self.stopped = True
+            cancel(job)  # here, as stop() comes later and finds it no more
             self.study.tell(trial, state=TrialState.FAIL)
             raise
         else:

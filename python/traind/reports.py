@@ -8,6 +8,8 @@ import time
 import warnings
 from typing import Any, Dict, Mapping, Optional, Set, SupportsFloat
 
+from .values import is_utf8
+
 METRICS_MAX = 256  # of one report
 NAME_BYTES_MAX = 128
 STEP_MAX = 9_000_000_000_000_000
@@ -40,14 +42,15 @@ def is_step(value: object) -> bool:
 _left_out: Set[str] = set()  # names of which log_report() has told
 
 
-def is_name(name: str) -> bool:
-    return name not in RESERVED and 0 < len(name.encode()) <= NAME_BYTES_MAX and not CONTROL_CHARACTERS.search(name)
+def is_name(name: object) -> bool:
+    return isinstance(name, str) and is_utf8(name) and name not in RESERVED and 0 < len(name.encode()) <= NAME_BYTES_MAX \
+        and not CONTROL_CHARACTERS.search(name)
 
 
-def check_name(name: str) -> None:
+def check_name(name: object) -> None:
     if not is_name(name):
-        raise ValueError(f"{name!r} names no metric: it has 1 to {NAME_BYTES_MAX} bytes without control characters, and is none of "
-                         + ", ".join(RESERVED))
+        raise ValueError(f"{name!r} names no metric: a name is a text of 1 to {NAME_BYTES_MAX} bytes in UTF-8 without control "
+                         "characters, and none of " + ", ".join(RESERVED))
 
 
 def line(step: Optional[int], epoch: Optional[float], progress: Optional[float], metrics: Dict[str, float]) -> bytes:
@@ -76,7 +79,10 @@ def report(values: Optional[Mapping[str, SupportsFloat]] = None, *, step: Option
 
     A metric is whatever float() takes, such as a tensor of one element. Outside of a job the arguments are checked, and
     nothing else happens: a script runs the same by hand."""
-    rest: Dict[str, Any] = dict(values or {})
+    try:
+        rest: Dict[str, Any] = dict(values or {})
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{values!r} is no mapping of names to numbers: give metrics as in report({{\"loss\": 0.5}}, step=10)") from error
     step, epoch, progress = (take(rest, name, given) for name, given in (("step", step), ("epoch", epoch), ("progress", progress)))
     numbers = {name: number(name, value) for name, value in {**rest, **metrics}.items()}
     data = line(step, None if epoch is None else number("epoch", epoch),

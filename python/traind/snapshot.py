@@ -10,7 +10,6 @@ from typing import Any, Dict, Optional
 
 from . import address
 from .errors import TraindError
-from .varlink import plain
 
 SEEN = ("name", "command", "directory", "environment")  # keys that a snapshot depends on, or names in its messages
 STACK_LEVEL = 4  # of a warning: the caller of submit()
@@ -28,7 +27,7 @@ def take(spec: Dict[str, Any], folder: Optional[str], socket: Optional[str]) -> 
     option = "--snapshot" if folder is None else f"--snapshot={folder}"
     seen = {key: spec[key] for key in SEEN if key in spec}
     taken = subprocess.run([program, "--socket", address.choose(socket), "snapshot", option, "-"], text=True,
-                           input=json.dumps(seen, default=plain), capture_output=True, check=False)
+                           input=json.dumps(seen), capture_output=True, check=False)
     said = taken.stderr.splitlines()
     if taken.returncode:
         raise SnapshotFailed("\n".join(line.replace("trainctl: ", "", 1) for line in said))

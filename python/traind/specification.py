@@ -7,6 +7,7 @@ import warnings
 from typing import Any, Dict, List, Mapping, Sequence, Union
 
 from .device_guess import with_guess
+from .values import SPECIFICATION_DEPTH, is_utf8, plain
 
 Specification = Union[Mapping[str, Any], Sequence[str], "os.PathLike[str]"]
 
@@ -17,14 +18,6 @@ LEFT_OUT = ("_", "SHLVL", "PWD", "OLDPWD", "CUDA_VISIBLE_DEVICES")
 NAME_BYTES_MAX = 128
 SHELL_ENVIRONMENT_MAX = 256 * 1024  # bytes
 STACK_LEVEL = 4  # of a warning: the caller of submit()
-
-
-def is_utf8(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def shell_environment() -> Dict[str, str]:
@@ -67,13 +60,28 @@ def program_name(program: str) -> str:
     return printable.encode()[:NAME_BYTES_MAX].decode(errors="ignore")
 
 
+def current_folder() -> str:
+    try:
+        folder = os.getcwd()
+    except FileNotFoundError as error:
+        raise FileNotFoundError("the current directory is not there any more: change to another one, or give the job a directory") \
+            from error
+    if not is_utf8(folder):
+        raise ValueError(f"the current directory {folder!r} is no UTF-8, as all texts of a job are: rename it, or give the job another "
+                         "directory")
+    return folder
+
+
 def complete(given: Specification, keys: Mapping[str, Any]) -> Dict[str, Any]:
     """A specification of a mapping, the words of a command, or the path of a JSON file. `keys` override its keys."""
     if isinstance(given, (str, bytes)):
         raise TypeError(f"a command is a list of words, not the text {given!r}; for a shell write [\"sh\", \"-c\", TEXT]")
     if isinstance(given, os.PathLike):
         with open(given, encoding="utf-8") as file:
-            content = json.load(file)
+            try:
+                content = json.load(file)
+            except RecursionError as error:
+                raise ValueError(f"{os.fspath(given)} is nested too deeply") from error
         if not isinstance(content, dict):
             raise ValueError(f"{os.fspath(given)} holds no specification: it must be a JSON object")
         spec = {**content, **keys}
@@ -84,7 +92,8 @@ def complete(given: Specification, keys: Mapping[str, Any]) -> Dict[str, Any]:
         spec = {"command": words, "name": program_name(words[0]) if words else None, **keys}
         spec.setdefault("shell_environment", shell_environment())
     spec = {key: value for key, value in spec.items() if value is not None}
-    spec.setdefault("directory", os.getcwd())
+    if "directory" not in spec:
+        spec["directory"] = current_folder()
     own = spec.get("environment", {})
     inherited = {name: os.environ[name] for name in INHERITED if name in os.environ and name not in own}
     for name, value in inherited.items():
@@ -92,4 +101,4 @@ def complete(given: Specification, keys: Mapping[str, Any]) -> Dict[str, Any]:
             raise ValueError(f"the variable {name} is no UTF-8, which all texts are; set it so, or give the job another one: "
                              f"environment={{{name!r}: ...}}")
     spec["environment"] = {**inherited, **own}
-    return with_guess(spec)
+    return with_guess(plain(spec, "", SPECIFICATION_DEPTH))

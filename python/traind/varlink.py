@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import json
 import numbers
-import operator
 import os
 import socket
 import struct
@@ -11,43 +10,49 @@ import time
 import warnings
 from typing import Any, Dict, Iterator, Optional
 
-from . import address, errors
+from . import address, errors, values
 
 Reply = Dict[str, Any]
 
 INTERFACE = "io.traind."
 MESSAGE_MAX = 1 << 20  # bytes of a call
 RECONNECT_SECONDS = 0.1
+REFUSED_SECONDS_MAX = 1  # between two attempts to get one of the connections that a user may have
 PATIENCE_SECONDS = 60  # how long a daemon may be away before a stream gives up
+RETURN_SECONDS = 1  # how long a connection lasts that counts as the daemon's return although nothing was said on it
+ANSWER_SECONDS = 1  # that a daemon has at least for what it answers at once, although the caller's time is over
+SOCKET_SECONDS_MAX = 3600  # of one wait; sockets know no months
+FOREVER_SECONDS = 1e9  # a longer timeout is none
 SILENCE_SECONDS = 10  # without an answer: then a warning says so
-STACK_LEVEL = 5  # of a warning: who called a function of this package, more or less
-
-
-def plain(value: object) -> object:
-    """What JSON does not know: paths, jobs (by their number), NumPy's numbers."""
-    if isinstance(value, os.PathLike):
-        return os.fspath(value)
-    if isinstance(value, numbers.Real) and not isinstance(value, numbers.Integral):
-        return float(value)
-    return operator.index(value)  # type: ignore[arg-type]  # a TypeError that names the type is the answer
+STACK_LEVEL = 6  # of a warning: who called a function of this package, more or less
 
 
 def encode(method: str, parameters: Reply, more: bool) -> bytes:
-    message: Reply = {"method": INTERFACE + method,
-                      "parameters": {key: value for key, value in parameters.items() if value is not None}}
+    given = {key: values.plain(value, key, values.PARAMETERS_DEPTH + 1) for key, value in parameters.items() if value is not None}
+    message: Reply = {"method": INTERFACE + method, "parameters": given}
     if more:
         message["more"] = True
-    try:
-        text = json.dumps(message, default=plain, allow_nan=False, ensure_ascii=False)
-    except ValueError as error:
-        raise ValueError(f"a number is NaN or infinite, or a list holds itself, which no job can be given: {error}") from error
-    if "\\u0000" in text.replace("\\\\", ""):
-        raise ValueError("a text holds a NUL character, which no job can be given")
-    data = text.encode() + b"\0"
+    data = json.dumps(message, ensure_ascii=False).encode() + b"\0"
     if len(data) > MESSAGE_MAX:
         raise errors.MessageTooLarge(INTERFACE + "MessageTooLarge", {
             "message": f"{method} has {len(data)} bytes, and a call may have {MESSAGE_MAX}: hand large things over in files"})
     return data
+
+
+def moment_after(timeout: Optional[float]) -> Optional[float]:
+    """The moment of time.monotonic() at which that many seconds are over; None: never."""
+    if timeout is None:
+        return None
+    if not isinstance(timeout, numbers.Real):
+        raise TypeError(f"timeout is {timeout!r}; it must be a number of seconds, or None")
+    if timeout != timeout:
+        raise ValueError("timeout is NaN; it must be a number of seconds, or None")
+    return None if timeout >= FOREVER_SECONDS else time.monotonic() + max(timeout, 0)
+
+
+def moment_of_answer(deadline: Optional[float]) -> Optional[float]:
+    """The deadline, or a later one for what is answered at once: a timeout of 0 asks, too."""
+    return None if deadline is None else max(deadline, time.monotonic() + ANSWER_SECONDS)
 
 
 class Connection:
@@ -57,6 +62,9 @@ class Connection:
         self.path = address.choose(path)
         self.buffer = bytearray()
         self.process = os.getpid()
+        self.open(deadline)
+
+    def open(self, deadline: Optional[float]) -> None:
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             self.connect(deadline)
@@ -73,7 +81,8 @@ class Connection:
     def connect(self, deadline: Optional[float]) -> None:
         """Waits for room in the queue of a daemon that takes no connections; BlockingIOError where that lasts. The option of the
         socket does that: with settimeout() connect() would not wait at all."""
-        patience = PATIENCE_SECONDS if deadline is None else min(PATIENCE_SECONDS, max(deadline - time.monotonic(), 0.001))
+        answer = moment_of_answer(deadline)
+        patience = PATIENCE_SECONDS if answer is None else min(PATIENCE_SECONDS, answer - time.monotonic())
         whole = int(patience)
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", whole, int((patience - whole) * 1e6)))
         self.socket.connect(self.path)
@@ -91,6 +100,27 @@ class Connection:
         except OSError:
             pass  # the daemon may have said why before it hung up: receive() tells
 
+    def ask(self, data: bytes, deadline: Optional[float] = None, asked: Optional[str] = None) -> Reply:
+        """Sends a call and returns its first reply. Where the daemon has refused the connection it has read nothing of the call,
+        which is made again until others have closed theirs."""
+        begun = time.monotonic()
+        pause = RECONNECT_SECONDS
+        while True:
+            self.send(data)
+            try:
+                return self.receive(deadline, asked)
+            except errors.TooManyConnections as error:
+                now = time.monotonic()
+                if deadline is not None and now >= deadline:
+                    raise TimeoutError("the time is over") from error
+                if now - begun > PATIENCE_SECONDS:
+                    raise
+            time.sleep(pause)
+            pause = min(2 * pause, REFUSED_SECONDS_MAX)
+            self.socket.close()
+            self.buffer.clear()
+            self.open(deadline)
+
     def receive(self, deadline: Optional[float] = None, asked: Optional[str] = None) -> Reply:
         """The next message. TimeoutError after the deadline, a moment of time.monotonic(). `asked`: the method that is answered at
         once by a daemon that works."""
@@ -103,7 +133,8 @@ class Connection:
             left = None if deadline is None else deadline - time.monotonic()
             if left is not None and left <= 0:
                 raise TimeoutError("the time is over")
-            self.socket.settimeout(min(SILENCE_SECONDS, left or SILENCE_SECONDS) if asked else left)
+            longest = SILENCE_SECONDS if asked else SOCKET_SECONDS_MAX
+            self.socket.settimeout(longest if left is None else min(longest, left))
             try:
                 data = self.socket.recv(1 << 16)
             except socket.timeout:
@@ -133,18 +164,18 @@ class Connection:
         return message
 
     def call(self, method: str, **parameters: Any) -> Reply:
-        self.send(encode(method, parameters, more=False))
-        reply: Reply = self.receive(asked=method).get("parameters") or {}
+        reply: Reply = self.ask(encode(method, parameters, more=False), asked=method).get("parameters") or {}
         return reply
 
-    def stream(self, method: str, parameters: Reply, deadline: Optional[float] = None) -> Iterator[Reply]:
-        self.send(encode(method, parameters, more=True))
-        continues = True
-        asked = method if method == "Watch" else None  # which tells the present state at once
-        while continues:
-            message = self.receive(deadline, asked)
-            asked = None
-            continues = message.get("continues", False)
+    def stream(self, method: str, parameters: Reply, deadline: Optional[float] = None, at_once: int = 0) -> Iterator[Reply]:
+        """`at_once`: how many replies tell what is so already, and come whenever the daemon is asked."""
+        answer = moment_of_answer(deadline) if at_once else deadline
+        message = self.ask(encode(method, parameters, more=True), answer, method if at_once else None)
+        replies = 1
+        yield message.get("parameters") or {}
+        while message.get("continues", False):
+            message = self.receive(moment_of_answer(deadline) if replies < at_once else deadline)
+            replies += 1
             yield message.get("parameters") or {}
 
 
@@ -155,23 +186,25 @@ def call(method: str, *, socket: Optional[str] = None, **parameters: Any) -> Rep
 
 
 def stream(method: str, parameters: Reply, *, socket: Optional[str] = None,
-           deadline: Optional[float] = None) -> Iterator[Reply]:
+           deadline: Optional[float] = None, at_once: int = 0) -> Iterator[Reply]:
     """The replies of a call with `more`. Jobs outlive a restart of their daemon, and so does this: it calls again, with
     what the caller has made of `parameters` meanwhile (a cursor); and in a process that was forked meanwhile. A daemon that
     is away from the start is an error."""
     lost_since: Optional[float] = None
     connected = False
     while True:
+        connected_since: Optional[float] = None
         try:
             with Connection(socket, deadline) as connection:
-                connected = True
-                for reply in connection.stream(method, parameters, deadline):
+                connected, connected_since = True, time.monotonic()
+                for reply in connection.stream(method, parameters, deadline, at_once):
                     lost_since = None
                     yield reply
                 return
         except errors.DaemonUnreachable as error:
             now = time.monotonic()
-            lost_since = lost_since or now
+            if lost_since is None or (connected_since is not None and now - connected_since >= RETURN_SECONDS):
+                lost_since = now
             if not connected or now - lost_since > PATIENCE_SECONDS:
                 raise
             if deadline is not None and now > deadline:
