@@ -466,7 +466,7 @@ static int complete(const char *search_text, const char *spec_text, struct json_
     json_object_put(*spec);
     *search = parse(search_text);
     *spec = parse(spec_text);
-    return search_complete(*search, *spec, NULL, error);
+    return search_complete(*search, *spec, json_get_int(*search, "trials", 0), NULL, error);
 }
 
 static void native_trials_complete_a_search(void **state)
@@ -535,6 +535,54 @@ static void commands_say_more(void **state)
     assert_true(search_trials_pause(spec));
 }
 
+static void results_are_bounded(void **state)
+{
+    static const char saves[] = "{\"command\":[\"x\"],\"preemptible\":true}";
+#define LONG "\"metric\":\"a\",\"mode\":\"min\",\"max_steps\":9991,\"trials\":2000"
+    JSON_AUTO struct json_object *search = NULL, *spec = NULL;
+    struct search unknown = {.algorithm = SEARCH_MEDIAN, .interval = 1, .trials = 2000};
+    struct error error = {0};
+    char text[512];
+
+    (void)state;
+    assert_int_equal(complete("{\"algorithm\":\"pbt\",\"space\":{\"environment.Q\":[1,2]}," LONG
+                              "}",
+                              saves, &search, &spec, &error),
+                     0);
+    assert_int_equal(json_get_int(search, "interval", 0), 200);
+    assert_int_equal(complete("{\"algorithm\":\"none\",\"interval\":199," LONG "}", saves, &search,
+                              &spec, &error),
+                     -EINVAL);
+    assert_non_null(strstr(error.text, "an interval of 200 or more"));
+    assert_int_equal(complete("{\"algorithm\":\"none\",\"interval\":200," LONG "}", saves, &search,
+                              &spec, &error),
+                     0);
+    assert_int_equal(complete("{\"algorithm\":\"none\"," LONG "}", saves, &search, &spec, &error),
+                     0);
+    assert_int_equal(json_get_int(search, "interval", 0), 200);
+    assert_int_equal(complete("{\"metric\":\"a\",\"mode\":\"min\",\"max_steps\":1000000,"
+                              "\"trials\":10000}",
+                              saves, &search, &spec, &error),
+                     -EINVAL);
+    assert_non_null(strstr(error.text, "search.grace_period"));
+    snprintf(text, sizeof text, NATIVE, "\"epochs\":1000", "");
+    assert_int_equal(complete("{\"algorithm\":\"median\",\"metric\":\"validation_loss\","
+                              "\"trials\":1000}",
+                              text, &search, &spec, &error),
+                     0);
+    assert_int_equal(json_get_int(search, "interval", 0), 10);
+    assert_int_equal(complete("{\"algorithm\":\"none\",\"metric\":\"validation_loss\","
+                              "\"trials\":1000,\"max_steps\":10000}",
+                              "{\"model\":{\"name\":\"mlp\"},\"data\":{\"train\":{\"format\":"
+                              "\"csv\",\"path\":\"x\"},\"validation_fraction\":0.1}}",
+                              &search, &spec, &error),
+                     0);
+    assert_string_equal(json_get_string(json_get(spec, "train"), "evaluate_every", ""),
+                        "100 steps");
+    assert_int_equal(search_rungs(&unknown), 50);
+#undef LONG
+}
+
 static int release(void **state)
 {
     (void)state;
@@ -546,6 +594,7 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(rungs_multiply),
+        cmocka_unit_test(results_are_bounded),
         cmocka_unit_test(asha_promotes_without_waiting),
         cmocka_unit_test(asha_ends_with_a_winner),
         cmocka_unit_test(the_dead_hold_no_place),
