@@ -253,7 +253,7 @@ static void exploit_end(struct exploit *exploit, int result, const struct error 
         trial_pass(jobs, run, exploit->trial, &exploit->verdict, job);
     exploit_free(exploit);
     run->exploits--;
-    if (jobs->stopping || run->busy)
+    if (jobs->stopping || run->busy || run->exploits > 0) /* the last one's end lets all go on */
         return;
     search_run_judge(jobs, run);
     run->changed(jobs, run->owner);

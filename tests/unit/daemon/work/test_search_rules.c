@@ -331,6 +331,54 @@ static void median_stops_the_worse_half(void **state)
     assert_string_equal(apply(), "......p");
 }
 
+static int compare_means(const void *first, const void *second)
+{
+    double a = *(const double *)first, b = *(const double *)second;
+
+    return (a > b) - (a < b);
+}
+
+/* The median of the others' means up to the trial's last rung, by the definition. */
+static double median_by_definition(uint32_t trial)
+{
+    uint32_t rungs = table.trials[trial].results;
+    double means[TRIALS_MAX];
+    size_t others = 0;
+
+    for (uint32_t i = 0; i < table.trial_count; i++) {
+        if (i == trial || table.trials[i].results < rungs)
+            continue;
+        means[others] = 0;
+        for (uint32_t rung = 0; rung < rungs; rung++)
+            means[others] += search_table_find(&table, i, rung)->value / rungs;
+        others++;
+    }
+    assert_true(others > 0);
+    qsort(means, others, sizeof *means, compare_means);
+    return 0.5 * (means[(others - 1) / 2] + means[others / 2]);
+}
+
+static void medians_are_those_of_the_definition(void **state)
+{
+    struct search search = {
+        .algorithm = SEARCH_MEDIAN, .most = 100, .interval = 1, .grace = 1, .least_trials = 1};
+    uint32_t bits = 1;
+
+    (void)state;
+    begin(search, 7);
+    for (uint32_t i = 0; i < 2 * table.trial_count; i++)
+        come(i % 7, i % 3); /* equal ones, too */
+    for (int i = 0; i < 100; i++) {
+        uint32_t trial = (bits = bits * 1664525 + 1013904223) >> 8;
+
+        come(trial % 7, (trial >> 8) % 5);
+        search_judge(&table, verdicts);
+        for (uint32_t t = 0; t < table.trial_count; t++)
+            if (verdicts[t].action != SEARCH_NOTHING && !isnan(verdicts[t].cut))
+                assert_true(fabs(verdicts[t].cut - median_by_definition(t)) < 1e-9);
+    }
+}
+
 static void median_needs_others(void **state)
 {
     struct search search = {
@@ -603,6 +651,7 @@ int main(void)
         cmocka_unit_test(asha_stops_what_cannot_pause),
         cmocka_unit_test(halving_waits),
         cmocka_unit_test(median_stops_the_worse_half),
+        cmocka_unit_test(medians_are_those_of_the_definition),
         cmocka_unit_test(median_needs_others),
         cmocka_unit_test(who_came_to_the_end_goes_on),
         cmocka_unit_test(population_copies_the_best),
