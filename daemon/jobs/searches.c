@@ -162,6 +162,11 @@ static void update_begin(struct update *update)
     store_write_bulk(update->jobs->daemon->store, SLICE_ROWS, update_work, on_updated, update);
 }
 
+static bool update_has_more(const struct update *update)
+{
+    return update->next < update->trial_count + update->news_count;
+}
+
 static void on_retry_closed(uv_handle_t *handle)
 {
     free(handle);
@@ -277,14 +282,33 @@ static void update_end(struct update *update)
     run->changed(jobs, run->owner);
 }
 
+/* While the daemon ends: the next one looks for no results of trials that have all ended. */
+static void update_finish(struct update *update, int result)
+{
+    struct search_run *run = update->run;
+    struct jobs *jobs = update->jobs;
+    bool reads = update->loads && !update->loaded;
+
+    if (result == 0 && !reads && update_has_more(update)) {
+        update_begin(update);
+        return;
+    }
+    update_free(update);
+    run->busy = false;
+    if (result == 0 && !reads)
+        store_news(jobs, run);
+}
+
 static void on_updated(void *data, int result, const struct error *error)
 {
     static struct log_throttle throttle;
     struct update *update = data;
     char note[LOG_NOTE_MAX];
 
-    if (update->jobs->stopping) { /* the next daemon finds what is missing */
-        update_free(update);
+    if (result == 0)
+        update->next = update->reached;
+    if (update->jobs->stopping) {
+        update_finish(update, result);
         return;
     }
     if (result < 0) {
@@ -299,8 +323,7 @@ static void on_updated(void *data, int result, const struct error *error)
         take_loaded(update);
     take_rows(update);
     update->loaded = true;
-    update->next = update->reached;
-    if (update->next < update->trial_count + update->news_count)
+    if (update_has_more(update))
         update_begin(update);
     else
         update_end(update);
