@@ -38,18 +38,43 @@ static void schedules_print(const struct display *display, struct json_object *s
     table_free(table);
 }
 
-static enum exit_status command_execute(struct invocation *invocation)
+/* Adds a page to `schedules`. `*before`: that of the page; then that of the next one, 0: none. */
+static enum exit_status page_add(struct invocation *invocation, int64_t *before,
+                                 struct json_object *schedules)
 {
     CLEANUP(varlink_reply_release) struct varlink_reply reply = {0};
-    enum exit_status status =
-        connection_call(invocation, "Schedules", json_object_new_object(), &reply);
+    struct json_object *parameters = json_object_new_object(), *page;
+    enum exit_status status;
 
+    if (*before)
+        json_set_int(parameters, "before", *before);
+    status = connection_call(invocation, "Schedules", parameters, &reply);
+    if (status)
+        return status;
+    page = json_get(reply.parameters, "schedules");
+    for (size_t i = 0; i < json_object_array_length(page); i++)
+        json_object_array_add(schedules, json_object_get(json_object_array_get_idx(page, i)));
+    *before = json_get_int(reply.parameters, "next", 0);
+    return EXIT_STATUS_DONE;
+}
+
+static enum exit_status command_execute(struct invocation *invocation)
+{
+    JSON_AUTO struct json_object *all = json_object_new_object();
+    struct json_object *schedules = json_object_new_array();
+    enum exit_status status = EXIT_STATUS_DONE;
+    int64_t before = 0;
+
+    json_set(all, "schedules", schedules);
+    do
+        status = page_add(invocation, &before, schedules);
+    while (!status && before);
     if (status)
         return status;
     if (invocation->json)
-        json_print(reply.parameters, stdout);
+        json_print(all, stdout);
     else
-        schedules_print(&invocation->output, json_get(reply.parameters, "schedules"));
+        schedules_print(&invocation->output, schedules);
     return EXIT_STATUS_DONE;
 }
 

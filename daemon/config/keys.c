@@ -18,7 +18,8 @@ const struct config_key config_keys[] = {
     {"Access", "ConnectionsPerUser", VALUE_COUNT, offsetof(struct config, connections_per_user),
      "64", 1, 512, "How many connections one user may have open at the same time."},
     {"Access", "JobsPerUser", VALUE_COUNT, offsetof(struct config, jobs_per_user), "100000", 1, 1e9,
-     "How many jobs of one user may be unfinished at the same time. Administrators have no limit."},
+     "How many jobs of one user may be unfinished at the same time. Administrators have no limit; "
+     "of what schedules make, root and the daemon's user alone have none."},
     {"Access", "MessageTimeout", VALUE_DURATION, offsetof(struct config, message_timeout_seconds),
      "10 s", 0.1, 3600, "How long a client that has sent part of a message may take for its rest."},
     {"Jobs", "CpuSlots", VALUE_COUNT, offsetof(struct config, cpu_slots), "0", 0, 1024,

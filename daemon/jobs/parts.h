@@ -45,6 +45,7 @@ struct jobs {
     struct headroom *headroom;
 
     struct begin_reads *begin_reads; /* begin_checkpoints.h */
+    struct exploit *exploits;        /* search_verdicts.c: a queue, whose first one is under way */
     struct job_logs *logs;
     struct notice *notices; /* the running ones */
     struct notify_queue *notify_queue;

@@ -9,6 +9,7 @@
 #include "daemon/folder/code_snapshot.h"
 #include "daemon/jobs/jobs.h"
 #include "daemon/jobs/parts.h"
+#include "daemon/jobs/sweeps.h"
 #include "daemon/jobs/wall_timer.h"
 #include "daemon/store/job_insert.h"
 #include "daemon/store/store.h"
@@ -18,6 +19,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { AGAIN_SECONDS = 10 /* after a job that could not be stored: the disk is full */ };
 
@@ -60,7 +62,7 @@ static void making_end(struct making *making)
     struct jobs *jobs = making->jobs;
     struct schedule *schedule = making->schedule;
 
-    schedule->busy = false;
+    schedule->busy = schedule->making = false;
     if (schedule->removed)
         schedule_free(schedule);
     job_entry_release(&making->entry);
@@ -145,6 +147,21 @@ static void on_checked(uv_work_t *work, int status)
     store_write(making->jobs->daemon->store, making_store, on_stored, making);
 }
 
+/* Whether the owner may have no further job. Here the members of AdminGroup are not told from other
+ * users: a schedule keeps its owner's id alone. */
+static bool owner_has_too_many(const struct jobs *jobs, uid_t uid)
+{
+    int64_t count = (int64_t)jobs_count_of_user(jobs->daemon, uid) +
+                    sweeps_unexpanded_of_user(jobs->daemon, uid);
+
+    if (uid == 0 || uid == geteuid())
+        return false;
+    for (const struct schedule *schedule = jobs->schedules->first; schedule;
+         schedule = schedule->next_schedule)
+        count += schedule->making && schedule->row.uid == uid;
+    return count >= jobs->daemon->config.jobs_per_user;
+}
+
 /* Makes the job of a schedule whose time has come, or skips it while the one before lives. */
 static void schedule_ring(struct jobs *jobs, struct schedule *schedule, double now)
 {
@@ -163,6 +180,16 @@ static void schedule_ring(struct jobs *jobs, struct schedule *schedule, double n
         store_write(jobs->daemon->store, making_store, on_stored, making);
         return;
     }
+    if (owner_has_too_many(jobs, making->row.uid)) {
+        snprintf(making->error.text, sizeof making->error.text,
+                 "it made no job: a user may have %lld jobs that have not ended (JobsPerUser), and "
+                 "its owner has as many",
+                 (long long)jobs->daemon->config.jobs_per_user);
+        making->row.failure = memory_copy_text(making->error.text);
+        store_write(jobs->daemon->store, making_store, on_stored, making);
+        return;
+    }
+    schedule->making = true;
     snprintf(making->error.text, sizeof making->error.text, "made by schedule %lld",
              (long long)schedule->row.id);
     making->entry.final_reason = memory_copy_text(making->error.text);

@@ -20,7 +20,8 @@ struct schedule {
     struct schedule_row row; /* owned */
     struct calendar calendar;
     struct schedule *next_schedule;
-    bool busy;    /* a job is being made */
+    bool busy;    /* a time of it is being stored */
+    bool making;  /* with a job */
     bool removed; /* it is freed once it is not busy */
 };
 

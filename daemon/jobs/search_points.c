@@ -8,7 +8,10 @@
 
 #include <stdlib.h>
 
-enum { RANDOM_TRIALS = 10 /* before a sampler learns, as in Optuna's TPESampler */ };
+enum {
+    RANDOM_TRIALS = 10, /* before a sampler learns, as in Optuna's TPESampler */
+    OTHERS_MAX = 1000   /* of those that are not good the newest: a choice is made on the loop */
+};
 
 /* One trial waits in the queue, so that no device idles while the next one is chosen. */
 size_t search_points_wanted(const struct jobs *jobs, const struct search_run *run, size_t most)
@@ -67,7 +70,7 @@ static int compare_trials(const void *first, const void *second)
 struct json_object *search_point_choose(const struct jobs *jobs, struct search_run *run,
                                         int64_t index)
 {
-    size_t points = run->table.trial_count, count, good;
+    size_t points = run->table.trial_count, count, good, skipped;
     uint32_t *order;
     struct json_object **values, *chosen = NULL;
 
@@ -79,9 +82,11 @@ struct json_object *search_point_choose(const struct jobs *jobs, struct search_r
         good = parzen_good_count(count);
         qsort(order, good, sizeof *order, compare_trials); /* in the order of their making */
         qsort(order + good, count - good, sizeof *order, compare_trials);
+        skipped = count - good > OTHERS_MAX ? count - good - OTHERS_MAX : 0;
+        count -= skipped;
         values = memory_zero(count * sizeof(struct json_object *));
         for (size_t i = 0; i < count; i++)
-            values[i] = search_trial_values(run, order[i]);
+            values[i] = search_trial_values(run, order[i < good ? i : i + skipped]);
         chosen =
             sweep_point_learn(run->sweep->values, index, values, good, values + good, count - good);
         for (size_t i = 0; i < count; i++)

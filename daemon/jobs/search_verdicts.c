@@ -198,8 +198,10 @@ void search_run_judge(struct jobs *jobs, struct search_run *run)
 /* ---- population based training --------------------------------------------------------------- */
 
 /* A trial that gets the checkpoint of another one, or what a command has saved, and changed
- * values. */
+ * values. One after the other in the whole daemon: copies of many files would else take all threads
+ * of the pool, and those of many checkpoints one transaction. */
 struct exploit {
+    struct exploit *next;
     struct jobs *jobs;
     struct search_run *run;
     struct search_verdict verdict;
@@ -234,6 +236,24 @@ static void exploit_free(struct exploit *exploit)
     free(exploit);
 }
 
+static void exploit_run(struct exploit *exploit);
+
+/* The first exploit has ended: it leaves the queue, and the next one begins. */
+static void exploits_go_on(struct jobs *jobs)
+{
+    jobs->exploits = jobs->exploits->next;
+    while (jobs->stopping && jobs->exploits) { /* the next daemon judges their trials again */
+        struct exploit *exploit = jobs->exploits;
+
+        jobs->exploits = exploit->next;
+        exploit->run->exploits--;
+        jobs_edit_release(&exploit->editing);
+        exploit_free(exploit);
+    }
+    if (jobs->exploits)
+        exploit_run(jobs->exploits);
+}
+
 /* The trial goes on, be it as it was. */
 static void exploit_end(struct exploit *exploit, int result, const struct error *error)
 {
@@ -251,9 +271,10 @@ static void exploit_end(struct exploit *exploit, int result, const struct error 
     }
     if (job)
         trial_pass(jobs, run, exploit->trial, &exploit->verdict, job);
-    exploit_free(exploit);
     run->exploits--;
-    if (jobs->stopping || run->busy)
+    exploits_go_on(jobs);
+    exploit_free(exploit);
+    if (jobs->stopping || run->busy || run->exploits > 0) /* the last one's end lets all go on */
         return;
     search_run_judge(jobs, run);
     run->changed(jobs, run->owner);
@@ -290,6 +311,27 @@ static void on_folder_copied(uv_work_t *work, int status)
         jobs_edit_give_up(&exploit->editing, exploit->copied.code, &exploit->copied);
     else
         jobs_edit(exploit->jobs->daemon, &exploit->editing);
+}
+
+static void exploit_run(struct exploit *exploit)
+{
+    struct jobs *jobs = exploit->jobs;
+
+    if (exploit->command && live_job(jobs, exploit->run, exploit->trial))
+        daemon_queue_work(jobs->daemon, &exploit->work, folder_work, on_folder_copied);
+    else /* which refuses a job that was cancelled meanwhile */
+        jobs_edit(jobs->daemon, &exploit->editing);
+}
+
+static void exploit_queue(struct jobs *jobs, struct exploit *exploit)
+{
+    struct exploit **last = &jobs->exploits;
+
+    while (*last)
+        last = &(*last)->next;
+    *last = exploit;
+    if (jobs->exploits == exploit)
+        exploit_run(exploit);
 }
 
 static void exploit_begin(struct jobs *jobs, struct search_run *run, uint32_t trial,
@@ -331,8 +373,5 @@ static void exploit_begin(struct jobs *jobs, struct search_run *run, uint32_t tr
     }
     run->exploits++;
     exploit->editing.changes = exploit->changes;
-    if (exploit->command)
-        daemon_queue_work(jobs->daemon, &exploit->work, folder_work, on_folder_copied);
-    else
-        jobs_edit(jobs->daemon, &exploit->editing);
+    exploit_queue(jobs, exploit);
 }

@@ -14,7 +14,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { RETRY_MILLISECONDS = 1000 };
+/* A request stores at most so many results of so many trials, so that others come in between. */
+enum { RETRY_MILLISECONDS = 1000, SLICE_ROWS = 500, SLICE_JOBS = 100 };
 
 struct search_run *search_run_new(struct sweep *sweep, bool restored, search_changed changed,
                                   void *owner)
@@ -53,17 +54,18 @@ bool search_run_is_busy(const struct search_run *run)
 
 /* ---- news ------------------------------------------------------------------------------------ */
 
-/* Stores the results behind some news, and brings them back. */
+/* Stores the results behind some news, slice by slice, and brings them back. */
 struct update {
     struct jobs *jobs;
     struct search_run *run;
     struct search search;
     int64_t first_job, expanded;
-    bool loads;
+    bool loads, loaded;       /* the first slice reads what is stored already */
     struct search_news *news; /* owned */
     size_t news_count;
+    size_t next, reached;    /* of the trials loaded and the news: where a slice begins, ends */
     bool measured;           /* a trial that has ended has reported the metric */
-    struct search_row *rows; /* owned */
+    struct search_row *rows; /* owned; of one slice */
     size_t row_count, row_capacity;
     struct loaded_trial {
         int64_t job;
@@ -108,34 +110,62 @@ static void trial_take(void *data, int64_t job, enum job_state state, bool stopp
     update->trials[update->trial_count++] = (struct loaded_trial){job, state, stopped, chosen};
 }
 
+static int load_work(struct store_connection *connection, struct update *update,
+                     struct error *error)
+{
+    int result = search_results_read(connection, update->first_job, row_take, update, error);
+
+    return result < 0
+               ? result
+               : search_trials_read(connection, update->first_job, trial_take, update, error);
+}
+
 /* On the writer, behind the metrics that the news are about. */
 static int update_work(struct store_connection *connection, void *data, struct error *error)
 {
     struct update *update = data;
+    unsigned room = SLICE_ROWS;
     int result = 0;
 
-    for (size_t i = 0; i < update->trial_count; i++) /* of a try that failed */
-        json_object_put(update->trials[i].chosen);
-    update->row_count = update->trial_count = 0;
-    if (update->loads) {
-        result = search_results_read(connection, update->first_job, row_take, update, error);
-        if (result == 0)
-            result = search_trials_read(connection, update->first_job, trial_take, update, error);
-        for (size_t i = 0; i < update->trial_count && result == 0; i++)
-            result = search_results_add(connection, &update->search, update->first_job,
-                                        update->trials[i].job, row_take, update, error);
+    update->row_count = 0; /* of a try that failed, as are the trials */
+    update->reached = update->next;
+    if (update->loads && !update->loaded) {
+        for (size_t i = 0; i < update->trial_count; i++)
+            json_object_put(update->trials[i].chosen);
+        update->trial_count = 0;
+        return load_work(connection, update, error);
     }
-    for (size_t i = 0; i < update->news_count && result == 0; i++)
+    for (size_t end = update->next + SLICE_JOBS; update->reached < end && room > 0;) {
+        size_t i = update->reached;
+        const struct search_news *news =
+            i < update->trial_count ? NULL : &update->news[i - update->trial_count];
+
+        if (i == update->trial_count + update->news_count)
+            break;
         result = search_results_add(connection, &update->search, update->first_job,
-                                    update->news[i].job, row_take, update, error);
-    for (size_t i = 0; i < update->news_count && result == 0; i++)
-        if (update->news[i].done)
-            result = search_metric_is_there(connection, &update->search, update->news[i].job,
+                                    news ? news->job : update->trials[i].job, &room, row_take,
+                                    update, error);
+        if (result == 0 && news && news->done)
+            result = search_metric_is_there(connection, &update->search, news->job,
                                             &update->measured, error);
-    return result;
+        if (result < 0)
+            return result;
+        update->reached += room > 0;
+    }
+    return 0;
 }
 
 static void on_updated(void *data, int result, const struct error *error);
+
+static void update_begin(struct update *update)
+{
+    store_write_bulk(update->jobs->daemon->store, SLICE_ROWS, update_work, on_updated, update);
+}
+
+static bool update_has_more(const struct update *update)
+{
+    return update->next < update->trial_count + update->news_count;
+}
 
 static void on_retry_closed(uv_handle_t *handle)
 {
@@ -147,7 +177,7 @@ static void on_retry(uv_timer_t *timer)
     struct update *update = timer->data;
 
     uv_close((uv_handle_t *)timer, on_retry_closed);
-    store_write(update->jobs->daemon->store, update_work, on_updated, update);
+    update_begin(update);
 }
 
 static void retry_later(struct update *update)
@@ -231,29 +261,12 @@ static void warn_of_no_result(struct jobs *jobs, const struct update *update)
 
 static void store_news(struct jobs *jobs, struct search_run *run);
 
-static void on_updated(void *data, int result, const struct error *error)
+/* Everything is stored: the trials are judged by it. */
+static void update_end(struct update *update)
 {
-    static struct log_throttle throttle;
-    struct update *update = data;
     struct search_run *run = update->run;
     struct jobs *jobs = update->jobs;
-    char note[LOG_NOTE_MAX];
 
-    if (jobs->stopping) { /* the next daemon finds what is missing */
-        update_free(update);
-        return;
-    }
-    if (result < 0) {
-        if (log_throttle_pass(&throttle, result, note))
-            log_error("results of the search of sweep %lld cannot be stored and are tried again: "
-                      "%s%s",
-                      (long long)update->first_job, error->text, note);
-        retry_later(update);
-        return;
-    }
-    if (update->loads)
-        take_loaded(update);
-    take_rows(update);
     warn_of_no_result(jobs, update);
     for (size_t i = 0; i < update->news_count; i++) {
         struct search_trial *trial = &run->table.trials[update->news[i].job - update->first_job];
@@ -267,6 +280,53 @@ static void on_updated(void *data, int result, const struct error *error)
     search_run_judge(jobs, run);
     store_news(jobs, run);
     run->changed(jobs, run->owner);
+}
+
+/* While the daemon ends: the next one looks for no results of trials that have all ended. */
+static void update_finish(struct update *update, int result)
+{
+    struct search_run *run = update->run;
+    struct jobs *jobs = update->jobs;
+    bool reads = update->loads && !update->loaded;
+
+    if (result == 0 && !reads && update_has_more(update)) {
+        update_begin(update);
+        return;
+    }
+    update_free(update);
+    run->busy = false;
+    if (result == 0 && !reads)
+        store_news(jobs, run);
+}
+
+static void on_updated(void *data, int result, const struct error *error)
+{
+    static struct log_throttle throttle;
+    struct update *update = data;
+    char note[LOG_NOTE_MAX];
+
+    if (result == 0)
+        update->next = update->reached;
+    if (update->jobs->stopping) {
+        update_finish(update, result);
+        return;
+    }
+    if (result < 0) {
+        if (log_throttle_pass(&throttle, result, note))
+            log_error("results of the search of sweep %lld cannot be stored and are tried again: "
+                      "%s%s",
+                      (long long)update->first_job, error->text, note);
+        retry_later(update);
+        return;
+    }
+    if (update->loads && !update->loaded)
+        take_loaded(update);
+    take_rows(update);
+    update->loaded = true;
+    if (update_has_more(update))
+        update_begin(update);
+    else
+        update_end(update);
 }
 
 static void store_news(struct jobs *jobs, struct search_run *run)
@@ -287,7 +347,7 @@ static void store_news(struct jobs *jobs, struct search_run *run)
     run->news_count = run->news_capacity = 0;
     run->must_load = false;
     run->busy = true;
-    store_write(jobs->daemon->store, update_work, on_updated, update);
+    update_begin(update);
 }
 
 static void add_news(struct jobs *jobs, struct search_run *run, struct search_news news)

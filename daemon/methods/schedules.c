@@ -271,21 +271,29 @@ static struct json_object *schedule_describe(const struct schedule_row *row)
 static void handle_schedules(struct call *call)
 {
     struct json_object *reply = json_object_new_object(), *list = json_object_new_array();
+    int64_t before = json_get_int(call->parameters, "before", INT64_MAX), next = 0;
     size_t bytes = 0;
 
-    for (const struct schedule *schedule = schedules_first(call->daemon); schedule;
+    for (const struct schedule *schedule = schedules_first(call->daemon); schedule && !next;
          schedule = schedule->next_schedule) {
         struct json_object *object;
 
-        if (schedule->row.uid != call->peer.uid && !call->peer.admin)
+        if (schedule->row.id >= before ||
+            (schedule->row.uid != call->peer.uid && !call->peer.admin))
             continue;
         object = schedule_describe(&schedule->row);
-        if (reply_fits(object, &bytes, REPLY_LIST_BYTES))
+        if (reply_fits(object, &bytes, REPLY_LIST_BYTES)) {
             json_object_array_add(list, object);
-        else
+        } else {
             json_object_put(object);
+            next = schedule->row.id + 1;
+        }
     }
     json_set(reply, "schedules", list);
+    if (next)
+        json_set_int(reply, "next", next);
+    else
+        json_set(reply, "next", NULL);
     call_reply(call, reply);
 }
 

@@ -14,7 +14,7 @@
 
 static const char select_last[] = "SELECT max(rung), max(step) FROM search_result WHERE job = :job";
 static const char select_metrics[] = "SELECT step, epoch, value FROM metric"
-                                     " WHERE job = :job AND name = :name AND step > :step"
+                                     " WHERE job = :job AND name = :name AND step >= :step"
                                      " ORDER BY step";
 static const char insert_result[] =
     "INSERT OR IGNORE INTO search_result (sweep, job, rung, step, resource, value)"
@@ -34,7 +34,8 @@ static int result_insert(struct store_connection *connection, int64_t sweep, int
     return statement_run(&statement);
 }
 
-/* Reads the next rung of the job, and behind which step its metrics are new. */
+/* Reads the next rung of the job, and from which step on its metrics count: the last one's may lie
+ * behind further rungs. */
 static int last_read(struct store_connection *connection, int64_t job, uint32_t *rung,
                      int64_t *step, struct error *error)
 {
@@ -49,7 +50,7 @@ static int last_read(struct store_connection *connection, int64_t job, uint32_t 
 }
 
 int search_results_add(struct store_connection *connection, const struct search *search,
-                       int64_t sweep, int64_t job,
+                       int64_t sweep, int64_t job, unsigned *room,
                        void (*take)(void *data, const struct search_row *row), void *data,
                        struct error *error)
 {
@@ -61,7 +62,7 @@ int search_results_add(struct store_connection *connection, const struct search 
     statement_bind_int(&rows, ":job", job);
     statement_bind_text(&rows, ":name", search->metric);
     statement_bind_int(&rows, ":step", step);
-    while (result == 0 && rung < rungs && statement_next(&rows) > 0) {
+    while (result == 0 && rung<rungs && * room> 0 && statement_next(&rows) > 0) {
         struct search_row row = {
             .job = job,
             .resource = search->by_steps              ? (double)statement_int(&rows, 0)
@@ -71,12 +72,13 @@ int search_results_add(struct store_connection *connection, const struct search 
         };
 
         /* a measurement may lie behind several rungs */
-        for (; result == 0 && rung < rungs && row.resource >= search_rung_at(search, rung);
-             rung++) {
-            row.rung = rung;
+        while (result == 0 && *room > 0 && rung < rungs &&
+               row.resource >= search_rung_at(search, rung)) {
+            row.rung = rung++;
             result = result_insert(connection, sweep, statement_int(&rows, 0), &row, error);
             if (result == 0)
                 take(data, &row);
+            --*room;
         }
     }
     return result < 0 ? result : rows.result < 0 ? rows.result : 0;

@@ -270,6 +270,11 @@ int search_read(struct json_object *object, struct search *search, struct job_sp
     return 0;
 }
 
+static bool rungs_multiply(const struct search *search)
+{
+    return search->algorithm == SEARCH_ASHA || search->algorithm == SEARCH_HALVING;
+}
+
 /* ---- the specification of the trials --------------------------------------------------------- */
 
 bool search_trials_pause(struct json_object *spec)
@@ -364,9 +369,7 @@ static int length_agree(struct search *search, struct json_object *object, struc
     json_set_int(train, key, (int64_t)search->most);
     if (search->by_steps) { /* its rungs are steps, so it is measured by steps, and steps end it */
         snprintf(sentence, sizeof sentence, "%.0f steps",
-                 search->algorithm == SEARCH_ASHA || search->algorithm == SEARCH_HALVING
-                     ? search->grace
-                     : search->interval);
+                 rungs_multiply(search) ? search->grace : search->interval);
         if (!json_get(train, "evaluate_every"))
             json_set_string(train, "evaluate_every", sentence);
         if (!json_get(train, "epochs"))
@@ -481,24 +484,51 @@ static int command_complete(struct search *search, struct json_object *object,
     return 0;
 }
 
-int search_complete(struct json_object *object, struct json_object *spec,
+/* Chooses the interval by the number of trials where nobody said it. */
+static int results_bound(struct search *search, struct json_object *object, int64_t trials,
+                         struct job_spec_fault *fault, struct error *error)
+{
+    int64_t rungs = search->most > 0 ? search_rungs(search) : 0;
+    double least = ceil(search->most / (double)(SEARCH_RESULTS_MAX / trials));
+    char sentence[320];
+    int used;
+
+    if (rungs * trials <= SEARCH_RESULTS_MAX)
+        return 0;
+    if (!rungs_multiply(search) && !json_get(object, "interval")) {
+        search->interval = least;
+        json_set_int(object, "interval", (int64_t)least);
+        return 0;
+    }
+    used = snprintf(sentence, sizeof sentence,
+                    "%lld trials of %lld rungs each make more than %d results; ", (long long)trials,
+                    (long long)rungs, SEARCH_RESULTS_MAX);
+    if (rungs_multiply(search))
+        snprintf(sentence + used, sizeof sentence - (size_t)used,
+                 "a longer grace_period or a larger reduction_factor makes fewer rungs");
+    else
+        snprintf(sentence + used, sizeof sentence - (size_t)used,
+                 "an interval of %.0f or more makes fewer rungs", least);
+    return fail(fault, error, rungs_multiply(search) ? "grace_period" : "interval", sentence);
+}
+
+int search_complete(struct json_object *object, struct json_object *spec, int64_t trials,
                     struct job_spec_fault *fault, struct error *error)
 {
     struct search search;
     int result = search_read(object, &search, fault, error);
 
+    if (result == 0) /* before it says how often native trials are measured */
+        result = results_bound(&search, object, trials, fault, error);
     if (result == 0)
         result = job_spec_is_command(spec) ? command_complete(&search, object, spec, fault, error)
                                            : native_complete(&search, object, spec, fault, error);
+    if (result == 0) /* the trials may have said how long they are */
+        result = results_bound(&search, object, trials, fault, error);
     return result < 0 ? result : search_read(object, &search, fault, error);
 }
 
 /* ---- rungs ----------------------------------------------------------------------------------- */
-
-static bool rungs_multiply(const struct search *search)
-{
-    return search->algorithm == SEARCH_ASHA || search->algorithm == SEARCH_HALVING;
-}
 
 double search_rung_at(const struct search *search, uint32_t rung)
 {
@@ -513,7 +543,9 @@ uint32_t search_rungs(const struct search *search)
     uint32_t rungs = 1;
 
     if (search->most == 0)
-        return SEARCH_RUNGS_MAX;
+        return search->trials > SEARCH_RESULTS_MAX / SEARCH_RUNGS_MAX
+                   ? (uint32_t)(SEARCH_RESULTS_MAX / search->trials)
+                   : SEARCH_RUNGS_MAX;
     while (rungs < SEARCH_RUNGS_MAX && search_rung_at(search, rungs - 1) < search->most)
         rungs++;
     return rungs;

@@ -29,7 +29,12 @@ DECLARE_STRING_TABLE(search_algorithm, enum search_algorithm);
 enum search_sampler { SAMPLER_RANDOM, SAMPLER_GRID, SAMPLER_SOBOL, SAMPLER_TPE };
 DECLARE_STRING_TABLE(search_sampler, enum search_sampler);
 
-enum { SEARCH_METRIC_MAX = 129, SEARCH_TRIALS_MAX = 10000, SEARCH_RUNGS_MAX = 10000 };
+enum {
+    SEARCH_METRIC_MAX = 129,
+    SEARCH_TRIALS_MAX = 10000,
+    SEARCH_RUNGS_MAX = 10000,
+    SEARCH_RESULTS_MAX = 100000 /* of all trials: each is a row, and judged in memory */
+};
 
 struct search {
     enum search_algorithm algorithm;
@@ -44,7 +49,7 @@ struct search {
     int64_t least_trials; /* the median of fewer stops nobody */
     double quantile, resampling;
     bool stops_only; /* trials cannot pause: those below a rung's cut are stopped at once */
-    int64_t trials;  /* 0: all points of the grid */
+    int64_t trials;  /* 0: all points of the grid, not counted yet */
     uint64_t seed;
     bool scramble;
 };
@@ -55,15 +60,17 @@ int search_read(struct json_object *object, struct search *search, struct job_sp
                 struct error *error);
 
 /* Checks the search against the specification `spec` of its trials. What it does not say follows
- * from that and is added to `object`, from which search_read() reads it again: mode, max_epochs.
+ * from that and is added to `object`, from which search_read() reads it again: mode, max_epochs,
+ * and an interval that keeps within SEARCH_RESULTS_MAX. One that is said and does not is refused.
  * `spec` gets what the trials need: their length, and the search's metric as checkpoint.best. */
-int search_complete(struct json_object *object, struct json_object *spec,
+int search_complete(struct json_object *object, struct json_object *spec, int64_t trials,
                     struct job_spec_fault *fault, struct error *error);
 
 /* Whether trials by this specification save their state, so that they can wait and go on. */
 bool search_trials_pause(struct json_object *spec);
 
-/* How many rungs a trial passes, the last one at its end; SEARCH_RUNGS_MAX where nobody knows. */
+/* How many rungs a trial passes, the last one at its end. Where nobody knows, as many as
+ * SEARCH_RUNGS_MAX and SEARCH_RESULTS_MAX allow. */
 uint32_t search_rungs(const struct search *search);
 /* The epoch or step of a rung. */
 double search_rung_at(const struct search *search, uint32_t rung);

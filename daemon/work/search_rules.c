@@ -29,14 +29,18 @@ void search_table_add(struct search_table *table, const struct search_result *re
         table->capacity = table->capacity ? 2 * table->capacity : 64;
         table->results = memory_grow(table->results, table->capacity * sizeof *table->results);
     }
-    table->results[table->count++] = *result;
-    if (result->rung + 1 > table->trials[result->trial].results)
+    if (result->rung + 1 > table->trials[result->trial].results) {
         table->trials[result->trial].results = result->rung + 1;
+        table->trials[result->trial].last = table->count;
+    }
+    table->results[table->count++] = *result;
 }
 
 struct search_result *search_table_find(const struct search_table *table, uint32_t trial,
                                         uint32_t rung)
 {
+    if (table->trials[trial].results == rung + 1)
+        return &table->results[table->trials[trial].last];
     for (size_t i = table->count; i-- > 0;)
         if (table->results[i].trial == trial && table->results[i].rung == rung)
             return &table->results[i];
@@ -140,15 +144,37 @@ static void ladder_free(struct ladder *ladder)
     free(ladder->first);
 }
 
-static void rung_collect(const struct search_table *table, const struct ladder *ladder,
-                         uint32_t number, struct rung *rung)
+/* Takes the results of a rung in the order in which they came. */
+static void rung_take(const struct ladder *ladder, uint32_t number, struct rung *rung)
 {
     rung->results = ladder->results + ladder->first[number];
     rung->count = ladder->first[number + 1] - ladder->first[number];
+}
+
+static void rung_collect(const struct search_table *table, const struct ladder *ladder,
+                         uint32_t number, struct rung *rung)
+{
+    rung_take(ladder, number, rung);
     rung->failed = 0;
     for (size_t i = 0; i < rung->count; i++)
         rung->failed += table->trials[rung->results[i]->trial].failed;
     qsort_r(rung->results, rung->count, sizeof *rung->results, compare_results, (void *)table);
+}
+
+/* Whether the trial waits for a verdict on this result. */
+static bool result_is_open(const struct search_table *table, const struct search_result *result)
+{
+    const struct search_trial *trial = &table->trials[result->trial];
+
+    return !trial->ended && !result->passed && trial->results == result->rung + 1;
+}
+
+static bool rung_is_settled(const struct search_table *table, const struct rung *rung)
+{
+    for (size_t i = 0; i < rung->count; i++)
+        if (result_is_open(table, rung->results[i]))
+            return false;
+    return true;
 }
 
 /* Whether the trial may still come to the rung that follows `below`, or to the first one if that is
@@ -230,8 +256,7 @@ static void rung_judge(const struct search_table *table, uint32_t number, const 
         const struct search_result *result = rung->results[i];
         struct search_verdict *verdict = &verdicts[result->trial];
 
-        if (table->trials[result->trial].ended || result->passed ||
-            table->trials[result->trial].results != number + 1)
+        if (!result_is_open(table, result))
             continue;
         verdict->rung = number;
         verdict->cut = passes > 0 ? rung->results[passes - 1]->value : NAN;
@@ -277,55 +302,88 @@ static int compare_numbers(const void *first, const void *second)
     return (a > b) - (a < b);
 }
 
-static double median_of(double *values, size_t count)
-{
-    qsort(values, count, sizeof *values, compare_numbers);
-    return count % 2 ? values[count / 2] : 0.5 * (values[count / 2 - 1] + values[count / 2]);
-}
-
 /* What a trial has reported up to a rung. */
 struct course {
     double sum, best;
     size_t count;
 };
 
-static void courses_fill(const struct search_table *table, uint32_t rung, struct course *courses)
+static void courses_add(const struct search *search, const struct rung *rung,
+                        struct course *courses)
 {
-    memset(courses, 0, table->trial_count * sizeof *courses);
-    for (size_t i = 0; i < table->count; i++) {
-        const struct search_result *result = &table->results[i];
-        struct course *course = &courses[result->trial];
+    for (size_t i = 0; i < rung->count; i++) {
+        double value = rung->results[i]->value;
+        struct course *course = &courses[rung->results[i]->trial];
 
-        if (result->rung > rung || isnan(result->value))
+        if (isnan(value))
             continue;
-        if (course->count == 0 || search_is_better(&table->search, result->value, course->best))
-            course->best = result->value;
-        course->sum += result->value;
+        if (course->count == 0 || search_is_better(search, value, course->best))
+            course->best = value;
+        course->sum += value;
         course->count++;
     }
+}
+
+/* Fills in the mean values of all trials that have come to the rung, ascending. */
+static size_t means_fill(const struct rung *rung, const struct course *courses, double *means)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < rung->count; i++) {
+        const struct course *course = &courses[rung->results[i]->trial];
+
+        if (course->count > 0)
+            means[count++] = course->sum / (double)course->count;
+    }
+    qsort(means, count, sizeof *means, compare_numbers);
+    return count;
+}
+
+/* The median of sorted means without the one at `left_out`, which may be behind the last. */
+static double median_without(const double *means, size_t others, size_t left_out)
+{
+    size_t high = others / 2, low = others % 2 ? high : high - 1;
+
+    high += high >= left_out;
+    low += low >= left_out;
+    return low == high ? means[low] : 0.5 * (means[low] + means[high]);
+}
+
+/* Where the value is, or would be, among the sorted ones. */
+static size_t place_of(const double *sorted, size_t count, double value)
+{
+    size_t from = 0;
+
+    while (count > 0) {
+        size_t half = count / 2;
+
+        if (sorted[from + half] < value) {
+            from += half + 1;
+            count -= half + 1;
+        } else {
+            count = half;
+        }
+    }
+    return from;
 }
 
 /* Stops the trial if its best value is worse than the median of the other trials' mean values up to
  * the same rung. Vizier compares with trials that have completed; here, as in Ray Tune, all count
  * that have come as far. */
-static void median_judge(const struct search_table *table, const struct search_result *result,
-                         struct course *courses, double *means, struct search_verdict *verdict)
+static void median_judge(const struct search *search, const struct search_result *result,
+                         const struct course *course, const double *means, size_t count,
+                         struct search_verdict *verdict)
 {
-    const struct search *search = &table->search;
-    size_t others = 0;
+    size_t others = course->count > 0 ? count - 1 : count, left_out = count;
 
     *verdict = (struct search_verdict){SEARCH_PASS, result->rung, 0, NAN};
-    if (search_rung_at(search, result->rung) < search->grace)
+    if (search_rung_at(search, result->rung) < search->grace ||
+        others < (size_t)search->least_trials)
         return;
-    courses_fill(table, result->rung, courses);
-    for (uint32_t i = 0; i < table->trial_count; i++)
-        if (i != result->trial && courses[i].count && table->trials[i].results > result->rung)
-            means[others++] = courses[i].sum / (double)courses[i].count;
-    if (others < (size_t)search->least_trials)
-        return;
-    verdict->cut = median_of(means, others);
-    if (courses[result->trial].count == 0 ||
-        search_is_better(search, verdict->cut, courses[result->trial].best))
+    if (course->count > 0)
+        left_out = place_of(means, count, course->sum / (double)course->count);
+    verdict->cut = median_without(means, others, left_out);
+    if (course->count == 0 || search_is_better(search, verdict->cut, course->best))
         verdict->action = SEARCH_STOP;
 }
 
@@ -334,15 +392,24 @@ static void judge_medians(const struct search_table *table, struct search_verdic
     struct course *courses = memory_zero(table->trial_count * sizeof *courses);
     double *means = memory_zero(table->trial_count * sizeof *means);
     uint32_t last = search_rungs(&table->search) - 1;
+    struct rung rung = {0};
+    struct ladder ladder;
 
-    for (size_t i = 0; i < table->count; i++) {
-        const struct search_result *result = &table->results[i];
-        const struct search_trial *trial = &table->trials[result->trial];
+    ladder_make(table, &ladder);
+    for (uint32_t number = 0; number < last && number < ladder.rungs; number++) {
+        size_t count;
 
-        if (!trial->ended && !result->passed && trial->results == result->rung + 1 &&
-            result->rung < last)
-            median_judge(table, result, courses, means, &verdicts[result->trial]);
+        rung_take(&ladder, number, &rung);
+        courses_add(&table->search, &rung, courses);
+        if (rung_is_settled(table, &rung))
+            continue;
+        count = means_fill(&rung, courses, means);
+        for (size_t i = 0; i < rung.count; i++)
+            if (result_is_open(table, rung.results[i]))
+                median_judge(&table->search, rung.results[i], &courses[rung.results[i]->trial],
+                             means, count, &verdicts[rung.results[i]->trial]);
     }
+    ladder_free(&ladder);
     free(courses);
     free(means);
 }
@@ -388,8 +455,7 @@ static void population_judge(const struct search_table *table, uint32_t number,
         const struct search_result *result = rung->results[i];
         struct search_verdict *verdict = &verdicts[result->trial];
 
-        if (table->trials[result->trial].ended || result->passed ||
-            table->trials[result->trial].results != number + 1)
+        if (!result_is_open(table, result))
             continue;
         *verdict = (struct search_verdict){SEARCH_WAIT, number, 0, NAN};
         if (!rung->closed)
@@ -409,9 +475,12 @@ static void judge_population(const struct search_table *table, struct search_ver
 
     ladder_make(table, &ladder);
     for (uint32_t number = 0; number < last && number < ladder.rungs; number++) {
-        rung_collect(table, &ladder, number, &rung);
+        rung_take(&ladder, number, &rung);
         rung_count(table, number, number ? &below : NULL, below.count, &rung);
-        population_judge(table, number, &rung, verdicts);
+        if (!rung_is_settled(table, &rung)) { /* most rungs are */
+            rung_collect(table, &ladder, number, &rung);
+            population_judge(table, number, &rung, verdicts);
+        }
         below = rung;
     }
     judge_last(table, last, verdicts);

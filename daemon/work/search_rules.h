@@ -18,6 +18,7 @@ struct search_result {
 
 struct search_trial {
     uint32_t results;   /* at rungs 0 … results - 1 */
+    size_t last;        /* the index of the last of them */
     bool exists, ended; /* the trial has become a job; that has ended */
     bool failed; /* it has ended before its end, and not by the search: it counts as the worst */
     bool done;   /* it has run to its end */

@@ -177,6 +177,7 @@ static int search_points_read(struct sweep_points *points, struct json_object *o
     r = axes_read(points, space, fault, error);
     if (r == 0 && points->search->sampler == SAMPLER_GRID)
         r = space_is_grid(points, fault, error);
+    points->search->trials = points->count;
     return r < 0 ? r : points->count > points_max ? fail_size(points_max, error) : 0;
 }
 
@@ -314,9 +315,13 @@ int sweep_points_complete(struct sweep_points *points, struct json_object *spec,
                           struct job_spec_fault *fault, struct error *error)
 {
     struct json_object *object = json_get(points->sweep, "search");
-    int r = object ? search_complete(object, spec, fault, error) : 0;
+    int r = object ? search_complete(object, spec, points->count, fault, error) : 0;
 
-    return r < 0 || !object ? r : search_read(object, points->search, fault, error);
+    if (r < 0 || !object)
+        return r;
+    r = search_read(object, points->search, fault, error);
+    points->search->trials = points->count;
+    return r;
 }
 
 /* ---- values that are learnt ------------------------------------------------------------------ */

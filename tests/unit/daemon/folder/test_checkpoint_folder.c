@@ -18,6 +18,7 @@
 #include <cmocka.h>
 
 static bool inner_is_synced;
+static int file_syncs, system_syncs;
 
 /* Takes the place of that of the C library in this program. */
 int fsync(int descriptor)
@@ -31,6 +32,14 @@ int fsync(int descriptor)
     path[length] = '\0';
     if (strcmp(strrchr(path, '/'), "/deep") == 0)
         inner_is_synced = true;
+    file_syncs++;
+    return 0;
+}
+
+int syncfs(int descriptor)
+{
+    (void)descriptor;
+    system_syncs++;
     return 0;
 }
 
@@ -102,6 +111,7 @@ static void all_is_copied(void **state)
     check_file("2.checkpoints/model", "weights");
     check_file("2.checkpoints/deep/state", "");
     assert_true(inner_is_synced);
+    assert_int_equal(system_syncs, 0);
     assert_int_equal(stat(path_of("2.checkpoints/model"), &status), 0);
     assert_int_equal(status.st_mode & 07777, 0640);
     assert_true(status.st_mtim.tv_sec == 2000 && status.st_mtim.tv_nsec == 500);
@@ -116,6 +126,25 @@ static void all_is_copied(void **state)
 
     assert_int_equal(copy(1, 3, &error), 0); /* which has none yet */
     check_file("3.checkpoints/model", "weights");
+}
+
+/* The files of many become durable together: each by itself takes as long as it keeps others. */
+static void many_files_are_flushed_together(void **state)
+{
+    enum { FILES = 100 };
+    struct error error = {0};
+    char name[64];
+
+    (void)state;
+    for (int i = 0; i < FILES; i++) {
+        snprintf(name, sizeof name, "1.checkpoints/%d", i);
+        write_file(name, "part");
+    }
+    file_syncs = system_syncs = 0;
+    assert_int_equal(copy(1, 2, &error), 0);
+    assert_int_equal(system_syncs, 1);
+    assert_in_range(file_syncs, 1, FILES / 2);
+    check_file("2.checkpoints/99", "part");
 }
 
 static void what_cannot_be_copied_changes_nothing(void **state)
@@ -142,6 +171,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(all_is_copied, set_up, temporary_folder_remove),
+        cmocka_unit_test_setup_teardown(many_files_are_flushed_together, set_up,
+                                        temporary_folder_remove),
         cmocka_unit_test_setup_teardown(what_cannot_be_copied_changes_nothing, set_up,
                                         temporary_folder_remove),
     };

@@ -331,6 +331,54 @@ static void median_stops_the_worse_half(void **state)
     assert_string_equal(apply(), "......p");
 }
 
+static int compare_means(const void *first, const void *second)
+{
+    double a = *(const double *)first, b = *(const double *)second;
+
+    return (a > b) - (a < b);
+}
+
+/* The median of the others' means up to the trial's last rung, by the definition. */
+static double median_by_definition(uint32_t trial)
+{
+    uint32_t rungs = table.trials[trial].results;
+    double means[TRIALS_MAX];
+    size_t others = 0;
+
+    for (uint32_t i = 0; i < table.trial_count; i++) {
+        if (i == trial || table.trials[i].results < rungs)
+            continue;
+        means[others] = 0;
+        for (uint32_t rung = 0; rung < rungs; rung++)
+            means[others] += search_table_find(&table, i, rung)->value / rungs;
+        others++;
+    }
+    assert_true(others > 0);
+    qsort(means, others, sizeof *means, compare_means);
+    return 0.5 * (means[(others - 1) / 2] + means[others / 2]);
+}
+
+static void medians_are_those_of_the_definition(void **state)
+{
+    struct search search = {
+        .algorithm = SEARCH_MEDIAN, .most = 100, .interval = 1, .grace = 1, .least_trials = 1};
+    uint32_t bits = 1;
+
+    (void)state;
+    begin(search, 7);
+    for (uint32_t i = 0; i < 2 * table.trial_count; i++)
+        come(i % 7, i % 3); /* equal ones, too */
+    for (int i = 0; i < 100; i++) {
+        uint32_t trial = (bits = bits * 1664525 + 1013904223) >> 8;
+
+        come(trial % 7, (trial >> 8) % 5);
+        search_judge(&table, verdicts);
+        for (uint32_t t = 0; t < table.trial_count; t++)
+            if (verdicts[t].action != SEARCH_NOTHING && !isnan(verdicts[t].cut))
+                assert_true(fabs(verdicts[t].cut - median_by_definition(t)) < 1e-9);
+    }
+}
+
 static void median_needs_others(void **state)
 {
     struct search search = {
@@ -466,7 +514,7 @@ static int complete(const char *search_text, const char *spec_text, struct json_
     json_object_put(*spec);
     *search = parse(search_text);
     *spec = parse(spec_text);
-    return search_complete(*search, *spec, NULL, error);
+    return search_complete(*search, *spec, json_get_int(*search, "trials", 0), NULL, error);
 }
 
 static void native_trials_complete_a_search(void **state)
@@ -535,6 +583,54 @@ static void commands_say_more(void **state)
     assert_true(search_trials_pause(spec));
 }
 
+static void results_are_bounded(void **state)
+{
+    static const char saves[] = "{\"command\":[\"x\"],\"preemptible\":true}";
+#define LONG "\"metric\":\"a\",\"mode\":\"min\",\"max_steps\":9991,\"trials\":2000"
+    JSON_AUTO struct json_object *search = NULL, *spec = NULL;
+    struct search unknown = {.algorithm = SEARCH_MEDIAN, .interval = 1, .trials = 2000};
+    struct error error = {0};
+    char text[512];
+
+    (void)state;
+    assert_int_equal(complete("{\"algorithm\":\"pbt\",\"space\":{\"environment.Q\":[1,2]}," LONG
+                              "}",
+                              saves, &search, &spec, &error),
+                     0);
+    assert_int_equal(json_get_int(search, "interval", 0), 200);
+    assert_int_equal(complete("{\"algorithm\":\"none\",\"interval\":199," LONG "}", saves, &search,
+                              &spec, &error),
+                     -EINVAL);
+    assert_non_null(strstr(error.text, "an interval of 200 or more"));
+    assert_int_equal(complete("{\"algorithm\":\"none\",\"interval\":200," LONG "}", saves, &search,
+                              &spec, &error),
+                     0);
+    assert_int_equal(complete("{\"algorithm\":\"none\"," LONG "}", saves, &search, &spec, &error),
+                     0);
+    assert_int_equal(json_get_int(search, "interval", 0), 200);
+    assert_int_equal(complete("{\"metric\":\"a\",\"mode\":\"min\",\"max_steps\":1000000,"
+                              "\"trials\":10000}",
+                              saves, &search, &spec, &error),
+                     -EINVAL);
+    assert_non_null(strstr(error.text, "search.grace_period"));
+    snprintf(text, sizeof text, NATIVE, "\"epochs\":1000", "");
+    assert_int_equal(complete("{\"algorithm\":\"median\",\"metric\":\"validation_loss\","
+                              "\"trials\":1000}",
+                              text, &search, &spec, &error),
+                     0);
+    assert_int_equal(json_get_int(search, "interval", 0), 10);
+    assert_int_equal(complete("{\"algorithm\":\"none\",\"metric\":\"validation_loss\","
+                              "\"trials\":1000,\"max_steps\":10000}",
+                              "{\"model\":{\"name\":\"mlp\"},\"data\":{\"train\":{\"format\":"
+                              "\"csv\",\"path\":\"x\"},\"validation_fraction\":0.1}}",
+                              &search, &spec, &error),
+                     0);
+    assert_string_equal(json_get_string(json_get(spec, "train"), "evaluate_every", ""),
+                        "100 steps");
+    assert_int_equal(search_rungs(&unknown), 50);
+#undef LONG
+}
+
 static int release(void **state)
 {
     (void)state;
@@ -546,6 +642,7 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(rungs_multiply),
+        cmocka_unit_test(results_are_bounded),
         cmocka_unit_test(asha_promotes_without_waiting),
         cmocka_unit_test(asha_ends_with_a_winner),
         cmocka_unit_test(the_dead_hold_no_place),
@@ -554,6 +651,7 @@ int main(void)
         cmocka_unit_test(asha_stops_what_cannot_pause),
         cmocka_unit_test(halving_waits),
         cmocka_unit_test(median_stops_the_worse_half),
+        cmocka_unit_test(medians_are_those_of_the_definition),
         cmocka_unit_test(median_needs_others),
         cmocka_unit_test(who_came_to_the_end_goes_on),
         cmocka_unit_test(population_copies_the_best),
