@@ -62,7 +62,7 @@ int search_results_add(struct store_connection *connection, const struct search 
     statement_bind_int(&rows, ":job", job);
     statement_bind_text(&rows, ":name", search->metric);
     statement_bind_int(&rows, ":step", step);
-    while (result == 0 && rung<rungs && * room> 0 && statement_next(&rows) > 0) {
+    while (result == 0 && rung < rungs && (*room > 0) && statement_next(&rows) > 0) {
         struct search_row row = {
             .job = job,
             .resource = search->by_steps              ? (double)statement_int(&rows, 0)
