@@ -102,9 +102,9 @@ static int seconds_sum(struct store_connection *connection, int64_t job, double 
 }
 
 static const char replace_history[] =
-    "INSERT OR REPLACE INTO command_history (uid, digest, " COLUMNS ")"
+    "INSERT OR REPLACE INTO command_history (uid, digest, " COLUMNS ", added)"
     " SELECT uid, plan_digest, :device_type, :runs, :seconds, :squares, :cores, :memory,"
-    "  :device_memory, :utilisation, :held_none"
+    "  :device_memory, :utilisation, :held_none, " SQL_NOW
     " FROM job WHERE id = :job AND plan_digest IS NOT NULL";
 
 static int row_replace(struct store_connection *connection, int64_t job, const char *device_type,
@@ -126,6 +126,24 @@ static int row_replace(struct store_connection *connection, int64_t job, const c
     return statement_run(&statement);
 }
 
+static const char delete_oldest[] =
+    "DELETE FROM command_history WHERE uid = (SELECT uid FROM job WHERE id = :job)"
+    " AND (digest, device_type) IN"
+    "  (SELECT digest, device_type FROM command_history"
+    "    WHERE uid = (SELECT uid FROM job WHERE id = :job)"
+    "    ORDER BY added DESC LIMIT -1 OFFSET :most)";
+
+/* Forgets what the job's owner has not run for the longest time: each word of a command makes a
+ * command of its own, as points of sweeps have them. */
+static int oldest_delete(struct store_connection *connection, int64_t job, struct error *error)
+{
+    AUTO_STATEMENT struct statement statement = statement_open(connection, delete_oldest, error);
+
+    statement_bind_int(&statement, ":job", job);
+    statement_bind_int(&statement, ":most", COMMAND_HISTORY_ROWS_MAX);
+    return statement_run(&statement);
+}
+
 static const char forget_held_none[] =
     "UPDATE command_history SET held_none = 0"
     " WHERE held_none AND (uid, digest) = (SELECT uid, plan_digest FROM job WHERE id = :job)";
@@ -144,6 +162,7 @@ int command_history_store(struct store_connection *connection, int64_t job, cons
 {
     struct command_run whole = *run;
     struct command_history_row row;
+    bool is_new;
     int result = command_run_refutes_held_none(run) ? held_none_forget(connection, job, error) : 0;
 
     if (result == 0)
@@ -152,6 +171,8 @@ int command_history_store(struct store_connection *connection, int64_t job, cons
         result = seconds_sum(connection, job, &whole.seconds, error);
     if (result < 0)
         return result;
+    is_new = row.history.runs == 0;
     command_history_add(&row.history, &whole);
-    return row_replace(connection, job, device_type, &row.history, error);
+    result = row_replace(connection, job, device_type, &row.history, error);
+    return result == 0 && is_new ? oldest_delete(connection, job, error) : result;
 }

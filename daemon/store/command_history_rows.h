@@ -4,7 +4,10 @@
 #include "daemon/store/store.h"
 #include "daemon/work/command_history.h"
 
-/* On the writer, in the transaction that stores the end of `job`: adds the run to the history. */
+enum { COMMAND_HISTORY_ROWS_MAX = 1000 }; /* of one user */
+
+/* On the writer, in the transaction that stores the end of `job`: adds the run to the history. Of
+ * more rows than COMMAND_HISTORY_ROWS_MAX of its owner the oldest are forgotten. */
 int command_history_store(struct store_connection *connection, int64_t job, const char *device_type,
                           const struct command_run *run, struct error *error);
 

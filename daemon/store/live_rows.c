@@ -143,7 +143,7 @@ static const char select_attempts[] =
     "  " EVENT_OF_ATTEMPT(SQL_JSON("detail") " ->> 'came_from'", "error") ","
     "  job.uid, job.kind, job.state, attempt.device, attempt.message,"
     "  " EVENT_OF_ATTEMPT("detail", "start") ","
-    "  attempt.suspended + coalesce(max((julianday('now') - 2440587.5) * 86400"
+    "  attempt.suspended + coalesce(max(" SQL_NOW
     "    - attempt.suspended_since, 0), 0)"
     " FROM attempt JOIN job ON job.id = attempt.job"
     "  LEFT JOIN spool_offset ON spool_offset.job = attempt.job"

@@ -294,6 +294,8 @@ static const char *const jobs_steps[] = {
     "  greatest INTEGER NOT NULL,"
     "  PRIMARY KEY (resolution, place, series)"
     ") STRICT, WITHOUT ROWID;",
+    /* 22: when a run of the command was added last: the oldest commands are forgotten */
+    "ALTER TABLE command_history ADD COLUMN added REAL NOT NULL DEFAULT 0;",
 };
 
 static const char *const checkpoints_steps[] = {

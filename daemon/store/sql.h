@@ -10,10 +10,13 @@
 /* The job has not ended. The same text as in the index job_live, so that SQLite uses the index. */
 #define SQL_LIVE "state NOT IN ('done', 'failed', 'cancelled')"
 
+/* Seconds since the epoch. */
+#define SQL_NOW "(julianday('now') - 2440587.5) * 86400"
+
 /* Seconds that a row of table attempt ran, or runs by now. While it is suspended, it does not. */
 #define SQL_ATTEMPT_RAN \
     "max(coalesce(attempt.ended, attempt.suspended_since," \
-    " (julianday('now') - 2440587.5) * 86400) - attempt.started - attempt.suspended, 0)"
+    " " SQL_NOW ") - attempt.started - attempt.suspended, 0)"
 
 /* The same of all attempts of job.id. */
 #define SQL_RAN \
