@@ -161,7 +161,7 @@ int command_history_store(struct store_connection *connection, int64_t job, cons
                           const struct command_run *run, struct error *error)
 {
     struct command_run whole = *run;
-    struct command_history_row row;
+    struct command_history_row row = {0};
     bool is_new;
     int result = command_run_refutes_held_none(run) ? held_none_forget(connection, job, error) : 0;
 
