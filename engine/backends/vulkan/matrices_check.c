@@ -11,9 +11,17 @@ enum {
     ROWS = 72, /* more than one tile, and parts of tiles */
     COLUMNS = 56,
     DEPTH = 80,
-    NUMBERS = ROWS * DEPTH + DEPTH * COLUMNS,
+    GAP = 8, /* numbers behind an operand, which may begin one number later */
+    LEFT_NUMBERS = ROWS * DEPTH,
+    RIGHT_NUMBERS = DEPTH * COLUMNS,
     RESULT_BYTES = ROWS * COLUMNS * (int)sizeof(float),
-    BYTES = RESULT_BYTES + (NUMBERS + 1) * (int)sizeof(uint16_t)
+    BYTES = RESULT_BYTES + (LEFT_NUMBERS + RIGHT_NUMBERS + 2 * GAP) * (int)sizeof(uint16_t)
+};
+
+/* How the operands lie: rows of a and of b along K, or columns. Those that begin one number later
+ * are not read by eights. */
+struct layout {
+    bool rows, left_later, right_later;
 };
 
 /* -4 to 4, from the number's place. */
@@ -35,24 +43,29 @@ static uint16_t stored_as(enum tensor_type type, int number)
                : (uint16_t)((bits >> 16 & 0x8000) | ((bits & 0x7fffffff) - 0x38000000) >> 13);
 }
 
-/* Rows of a lie along K, and rows of b, too; or columns of both. Operands that begin one number
- * later are not read by eights. */
-static struct product product_of(VkDeviceAddress at, bool rows, bool later)
+static VkDeviceSize left_place(const struct layout *layout)
 {
-    const VkDeviceAddress numbers = at + RESULT_BYTES + (later ? sizeof(uint16_t) : 0);
+    return RESULT_BYTES + layout->left_later * sizeof(uint16_t);
+}
 
-    return (struct product){
-        .m = ROWS,
-        .n = COLUMNS,
-        .k = DEPTH,
-        .a = {.at = numbers | ADDRESS_OF_HALVES,
-              .row_stride = rows ? 1 : ROWS,
-              .column_stride = rows ? DEPTH : 1},
-        .b = {.at = (numbers + ROWS * DEPTH * sizeof(uint16_t)) | ADDRESS_OF_HALVES,
-              .row_stride = rows ? 1 : DEPTH,
-              .column_stride = rows ? COLUMNS : 1},
-        .c = at,
-        .c_row_stride = COLUMNS};
+static VkDeviceSize right_place(const struct layout *layout)
+{
+    return RESULT_BYTES + (LEFT_NUMBERS + GAP + layout->right_later) * sizeof(uint16_t);
+}
+
+static struct product product_of(VkDeviceAddress at, const struct layout *layout)
+{
+    return (struct product){.m = ROWS,
+                            .n = COLUMNS,
+                            .k = DEPTH,
+                            .a = {.at = (at + left_place(layout)) | ADDRESS_OF_HALVES,
+                                  .row_stride = layout->rows ? 1 : ROWS,
+                                  .column_stride = layout->rows ? DEPTH : 1},
+                            .b = {.at = (at + right_place(layout)) | ADDRESS_OF_HALVES,
+                                  .row_stride = layout->rows ? 1 : DEPTH,
+                                  .column_stride = layout->rows ? COLUMNS : 1},
+                            .c = at,
+                            .c_row_stride = COLUMNS};
 }
 
 static bool is_right(const float *result, const struct product *product)
@@ -64,7 +77,7 @@ static bool is_right(const float *result, const struct product *product)
             for (int k = 0; k < DEPTH; k++)
                 sum += number_at(row * (int)product->a.column_stride +
                                  k * (int)product->a.row_stride) *
-                       number_at(ROWS * DEPTH + k * (int)product->b.column_stride +
+                       number_at(LEFT_NUMBERS + k * (int)product->b.column_stride +
                                  column * (int)product->b.row_stride);
             if (result[row * COLUMNS + column] != (float)sum)
                 return false;
@@ -89,22 +102,32 @@ static int multiply(struct recorder *recorder, const struct product *product, st
     return queue_finish(device, recorder->commands, error);
 }
 
+static void write_operands(char *memory, const struct layout *layout, enum tensor_type type)
+{
+    uint16_t *left = (uint16_t *)(void *)(memory + left_place(layout));
+    uint16_t *right = (uint16_t *)(void *)(memory + right_place(layout));
+
+    for (int i = 0; i < LEFT_NUMBERS; i++)
+        left[i] = stored_as(type, number_at(i));
+    for (int i = 0; i < RIGHT_NUMBERS; i++)
+        right[i] = stored_as(type, number_at(LEFT_NUMBERS + i));
+}
+
 static int check(struct backend_device *device, const struct vulkan_memory *memory,
                  enum tensor_type type, bool *right, struct error *error)
 {
+    enum { LAYOUTS = 8 };
     const struct graph graph = {.compute_type = type};
     struct backend_program program = {.device = device, .graph = &graph};
     struct recorder recorder = {.program = &program};
-    uint16_t *numbers = (uint16_t *)(void *)(memory->mapped + RESULT_BYTES);
     int r = 0;
 
     *right = true;
-    for (unsigned kind = 0; kind < 4 && r == 0 && *right; kind++) {
-        const bool rows = kind & 1, later = kind & 2;
-        const struct product product = product_of(memory->address, rows, later);
+    for (unsigned kind = 0; kind < LAYOUTS && r == 0 && *right; kind++) {
+        const struct layout layout = {kind & 1, kind & 2, kind & 4};
+        const struct product product = product_of(memory->address, &layout);
 
-        for (int i = 0; i < NUMBERS; i++)
-            numbers[i + later] = stored_as(type, number_at(i));
+        write_operands(memory->mapped, &layout, type);
         r = multiply(&recorder, &product, error);
         *right = r == 0 && is_right((const float *)(const void *)memory->mapped, &product);
     }

@@ -16,9 +16,10 @@ const uint PART_M = TILE_M / (WAVES_M * MATRIX_M), PART_N = TILE_N / (WAVES_N * 
 const uint SIZE_A = A_ALONG_K ? TILE_M * ROW_K : TILE_K * ROW_M;
 const uint SIZE_B = B_ALONG_K ? TILE_N * ROW_K : TILE_K * ROW_N;
 
-/* the pieces, as single numbers or as eights; what is not used has one element */
-shared uint16_t tile_a[A_EIGHTS ? 1 : SIZE_A];
-shared uint16_t tile_b[B_EIGHTS ? 1 : SIZE_B];
+/* The pieces, as single numbers or as eights. What is not used has 16 bytes: drivers may lay these
+ * arrays side by side, and matrices have to be loaded from multiples of 16 bytes. */
+shared uint16_t tile_a[A_EIGHTS ? 8 : SIZE_A];
+shared uint16_t tile_b[B_EIGHTS ? 8 : SIZE_B];
 shared uvec4 eights_a[A_EIGHTS ? SIZE_A / 8 : 1];
 shared uvec4 eights_b[B_EIGHTS ? SIZE_B / 8 : 1];
 /* a matrix of sums of each wave */
