@@ -14,7 +14,8 @@ _Static_assert(RECURRENT_LSTM == 0 && RECURRENT_GRU == 1, "as in recurrent.glsl"
 
 enum {
     WORKGROUP = 256,
-    SIDE = 16, /* recurrent.glsl */
+    SIDE = 16,
+    LINE_MORE = 4, /* recurrent.glsl */
     TILES_ENOUGH = 256,
     ROWS_EACH_MAX = 4,
     DEPTH_USUAL = 64, /* of a piece, if nothing is measured */
@@ -72,9 +73,9 @@ struct recurrent_push {
 static uint32_t piece_bytes(const struct recurrent_shape *shape, bool backward, uint32_t rows,
                             uint32_t depth)
 {
-    const uint32_t lines = rows * SIDE + (backward ? 0 : (uint32_t)shape->gates * SIDE);
+    const uint32_t lines = (rows + (backward ? 1 : (uint32_t)shape->gates)) * SIDE;
 
-    return (lines * (depth + 1) + (backward ? depth * (SIDE + 1) : 0)) * (uint32_t)sizeof(float);
+    return lines * (depth + LINE_MORE) * (uint32_t)sizeof(float);
 }
 
 /* A step, and how it can be divided: samples of an invocation, and the depth of the product's

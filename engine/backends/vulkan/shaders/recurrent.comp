@@ -22,8 +22,8 @@ TYPED(inputs, 0) TYPED(y, 8) TYPED(gates, 9) TYPED(cells, 10)
 const uint LOADS_STATE = ROWS_EACH * SIDE * DEPTH / WORKGROUP;
 const uint LOADS_WEIGHT = GATES * SIDE * DEPTH / WORKGROUP;
 
-shared float tile_state[ROWS_EACH * SIDE * LINE];
-shared float tile_weight[GATES * SIDE * LINE];
+shared vec4 tile_state[ROWS_EACH * SIDE * LINE];
+shared vec4 tile_weight[GATES * SIDE * LINE];
 float next_state[LOADS_STATE], next_weight[LOADS_WEIGHT];
 
 void fetch_tiles(uint first_row, uint first_unit, uint first_k)
@@ -49,12 +49,12 @@ void store_tiles()
     [[unroll]] for (uint load = 0; load < LOADS_STATE; load++) {
         const uint i = gl_LocalInvocationID.x + load * WORKGROUP;
 
-        tile_state[i / DEPTH * LINE + i % DEPTH] = next_state[load];
+        tile_state[i / DEPTH * LINE + i % DEPTH / 4][i % 4] = next_state[load];
     }
     [[unroll]] for (uint load = 0; load < LOADS_WEIGHT; load++) {
         const uint i = gl_LocalInvocationID.x + load * WORKGROUP;
 
-        tile_weight[i / DEPTH * LINE + i % DEPTH] = next_weight[load];
+        tile_weight[i / DEPTH * LINE + i % DEPTH / 4][i % 4] = next_weight[load];
     }
 }
 
@@ -137,13 +137,18 @@ void main()
             barrier();
             if (first_k + DEPTH < hidden)
                 fetch_tiles(first_row, first_unit, first_k + DEPTH);
-            for (uint k = 0; k < DEPTH; k++)
+            for (uint k = 0; k < FOURS; k++) {
+                vec4 states[ROWS_EACH];
+
+                [[unroll]] for (uint i = 0; i < ROWS_EACH; i++)
+                    states[i] = tile_state[(row + i * SIDE) * LINE + k];
                 [[unroll]] for (uint g = 0; g < GATES; g++) {
-                    const float factor = tile_weight[(g * SIDE + column) * LINE + k];
+                    const vec4 factors = tile_weight[(g * SIDE + column) * LINE + k];
 
                     [[unroll]] for (uint i = 0; i < ROWS_EACH; i++)
-                        sums[i * 4 + g] += tile_state[(row + i * SIDE) * LINE + k] * factor;
+                        add_products(sums[i * 4 + g], states[i], factors);
                 }
+            }
         }
         [[unroll]] for (uint i = 0; i < ROWS_EACH; i++) {
             const uint own = first_row + row + i * SIDE;

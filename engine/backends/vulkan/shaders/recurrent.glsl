@@ -2,7 +2,8 @@
  * invocations has 16 units of 16 ROWS_EACH samples: an invocation has one unit of ROWS_EACH
  * samples, 16 apart. It multiplies the state of its samples, or a gradient, with the weights of
  * its units by pieces of the depth, of which the next one is on its way meanwhile, and then
- * calculates its units. */
+ * calculates its units. Pieces lie along the depth, by fours: an invocation reads four numbers of
+ * them at once, because reads of shared memory are what limits the product. */
 #include "common.glsl"
 #include "functions.glsl"
 
@@ -13,7 +14,9 @@ layout(constant_id = 4) const uint HAS_LENGTHS = 0;
 layout(constant_id = 7) const uint DEPTH = 16; /* of a piece: a multiple of 16 */
 
 const uint LSTM = 0, GRU = 1;
-const uint SIDE = 16, LINE = DEPTH + 1; /* a line of the shared memory */
+const uint SIDE = 16;
+/* fours of a line of the shared memory; one more, so that lines begin at different banks */
+const uint FOURS = DEPTH / 4, LINE = FOURS + 1;
 const uint GATES = CELL == LSTM ? 4 : 3;
 const uint SAVED = 4; /* numbers that are saved of each unit and step: a GRU's fourth is s */
 
@@ -21,6 +24,15 @@ const uint SAVED = 4; /* numbers that are saved of each unit and step: a GRU's f
 #define FOR_EACH_TILE(first_row)                                            \
     for (uint first_row = gl_WorkGroupID.y * SIDE * ROWS_EACH; first_row < batch; \
          first_row += gl_NumWorkGroups.y * SIDE * ROWS_EACH)
+
+/* Adds the products of four numbers to the sum, one after the other. */
+void add_products(inout float sum, vec4 a, vec4 b)
+{
+    sum += a.x * b.x;
+    sum += a.y * b.y;
+    sum += a.z * b.z;
+    sum += a.w * b.w;
+}
 
 float sigmoid(float x)
 {

@@ -23,10 +23,9 @@ TYPED(gates, 0) TYPED(dy, 2) TYPED(memory, 3) TYPED(dinput, 9)
 
 const uint LOADS_GRADIENT = ROWS_EACH * SIDE * DEPTH / WORKGROUP;
 const uint LOADS_WEIGHT = SIDE * DEPTH / WORKGROUP;
-const uint LINE_WEIGHT = SIDE + 1;
 
-shared float tile_gradient[ROWS_EACH * SIDE * LINE];
-shared float tile_weight[DEPTH * LINE_WEIGHT]; /* [k][unit] */
+shared vec4 tile_gradient[ROWS_EACH * SIDE * LINE];
+shared vec4 tile_weight[SIDE * LINE]; /* [unit][k] */
 float next_gradient[LOADS_GRADIENT], next_weight[LOADS_WEIGHT];
 
 void fetch_tiles(uint first_row, uint first_unit, uint first_k)
@@ -52,12 +51,12 @@ void store_tiles()
     [[unroll]] for (uint load = 0; load < LOADS_GRADIENT; load++) {
         const uint i = gl_LocalInvocationID.x + load * WORKGROUP;
 
-        tile_gradient[i / DEPTH * LINE + i % DEPTH] = next_gradient[load];
+        tile_gradient[i / DEPTH * LINE + i % DEPTH / 4][i % 4] = next_gradient[load];
     }
     [[unroll]] for (uint load = 0; load < LOADS_WEIGHT; load++) {
         const uint i = gl_LocalInvocationID.x + load * WORKGROUP;
 
-        tile_weight[i / SIDE * LINE_WEIGHT + i % SIDE] = next_weight[load];
+        tile_weight[i % SIDE * LINE + i / SIDE / 4][i / SIDE % 4] = next_weight[load];
     }
 }
 
@@ -153,11 +152,11 @@ void main()
             barrier();
             if (first_k + DEPTH < GATES * hidden)
                 fetch_tiles(first_row, first_unit, first_k + DEPTH);
-            for (uint k = 0; k < DEPTH; k++) {
-                const float factor = tile_weight[k * LINE_WEIGHT + column];
+            for (uint k = 0; k < FOURS; k++) {
+                const vec4 factors = tile_weight[column * LINE + k];
 
                 [[unroll]] for (uint i = 0; i < ROWS_EACH; i++)
-                    sums[i] += tile_gradient[(row + i * SIDE) * LINE + k] * factor;
+                    add_products(sums[i], tile_gradient[(row + i * SIDE) * LINE + k], factors);
             }
         }
         [[unroll]] for (uint i = 0; i < ROWS_EACH; i++) {
