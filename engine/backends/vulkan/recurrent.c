@@ -16,6 +16,7 @@ enum {
     WORKGROUP = 256,
     SIDE = 16,
     LINE_MORE = 4, /* recurrent.glsl */
+    FOUR = 4,      /* numbers that a shader reads at once */
     TILES_ENOUGH = 256,
     ROWS_EACH_MAX = 4,
     DEPTH_USUAL = 64, /* of a piece, if nothing is measured */
@@ -137,10 +138,11 @@ static int record_by_division(struct recorder *recorder, const void *work, int w
     const struct recurrent_shape *shape = step->shape;
     const struct division *division = &step->divisions[way];
     const uint32_t *flags = step->flags;
+    const uint32_t lines = (shape->reverse ? RECURRENT_REVERSE : 0) |
+                           (shape->hidden % FOUR == 0 ? RECURRENT_ALIGNED : 0);
     const struct launch launch = {.shader = step->shader,
-                                  .constants = {WORKGROUP, shape->cell, shape->reverse,
-                                                division->rows, flags[0], flags[1], flags[2],
-                                                division->depth},
+                                  .constants = {WORKGROUP, shape->cell, lines, division->rows,
+                                                flags[0], flags[1], flags[2], division->depth},
                                   .constant_count = 8,
                                   .push = step->push,
                                   .push_bytes = sizeof *step->push,

@@ -1,5 +1,5 @@
 /* images.cu: pools and channel scales of channels-last images. A thread has eight channels of a
- * pixel, or one if eight does not divide their number. Gradients are gathered, pixel by pixel and
+ * pixel, or four, two or one if eight does not divide their number. Gradients are gathered, pixel by pixel and
  * window after window. If windows do not overlap, each window writes its pixels instead. So no two
  * threads add to the same number. Indices have 32 bits if that is enough: divisions of 64 bits take
  * longer than the memory accesses. */
@@ -27,6 +27,10 @@ template <int WIDTH> struct alignas(WIDTH) places {
     {                                      \
         if ((channels) % GROUP == 0)       \
             LAUNCH(GROUP, Index);          \
+        else if ((channels) % 4 == 0)      \
+            LAUNCH(4, Index);              \
+        else if ((channels) % 2 == 0)      \
+            LAUNCH(2, Index);              \
         else                               \
             LAUNCH(1, Index);              \
     }
@@ -125,45 +129,42 @@ __global__ void pool_kernel(struct cuda_pool p, struct cuda_array x, struct cuda
 
 /* Windows of 2x2 pixels, all of which exist, and arrays of one type: the four reads are under way
  * at once. */
-template <bool MAXIMUM, typename T, typename Index>
-__global__ void pool_square_kernel(struct cuda_pool p, const T *x, T *y, uint8_t *position,
-                                   Index count)
+template <int WIDTH, bool MAXIMUM, typename T, typename Index>
+__global__ void pool_square_kernel(struct cuda_pool p, struct typed_array<T> x,
+                                   struct typed_array<T> y, uint8_t *position, Index count)
 {
     FOR_EACH_INDEX(i, count)
     {
         const struct pixel<Index> out =
-            pixel_at<GROUP, Index>(i, (Index)p.out_height, (Index)p.out_width, (Index)p.channels);
+            pixel_at<WIDTH, Index>(i, (Index)p.out_height, (Index)p.out_width, (Index)p.channels);
         const Index row = out.image * (Index)p.height + out.row * p.stride[0];
         const Index first = (row * (Index)p.width + out.column * p.stride[1]) * (Index)p.channels;
-        union packed<T> read[4];
-        struct group best;
-        struct places<GROUP> where = {
+        float read[4][WIDTH], best[WIDTH];
+        struct places<WIDTH> where = {
         };
 
 #pragma unroll
         for (int w = 0; w < 4; w++)
-            packed_load(&read[w], x + first + out.channel +
-                                      (w / 2 * (Index)p.width + w % 2) * (Index)p.channels);
+            load(x, first + out.channel + (w / 2 * (Index)p.width + w % 2) * (Index)p.channels,
+                 read[w]);
 #pragma unroll
-        for (int k = 0; k < GROUP; k++)
-            best.value[k] = MAXIMUM ? -INFINITY : 0.0f;
+        for (int k = 0; k < WIDTH; k++)
+            best[k] = MAXIMUM ? -INFINITY : 0.0f;
 #pragma unroll
         for (int w = 0; w < 4; w++)
 #pragma unroll
-            for (int k = 0; k < GROUP; k++) {
-                const float value = to_float(read[w].value[k]);
-
+            for (int k = 0; k < WIDTH; k++) {
                 if (!MAXIMUM) {
-                    best.value[k] += value;
-                } else if (!(value <= best.value[k])) { /* a NaN wins, as in PyTorch */
-                    best.value[k] = value;
+                    best[k] += read[w][k];
+                } else if (!(read[w][k] <= best[k])) { /* a NaN wins, as in PyTorch */
+                    best[k] = read[w][k];
                     where.value[k] = (uint8_t)w;
                 }
             }
-        finish_window<GROUP, MAXIMUM>(p, (int)out.channel, best.value, where);
-        group_store(y + (int64_t)i * GROUP, best);
+        finish_window<WIDTH, MAXIMUM>(p, (int)out.channel, best, where);
+        store(y, (int64_t)i * WIDTH, best);
         if (MAXIMUM && position)
-            *(struct places<GROUP> *)(position + (int64_t)i * GROUP) = where;
+            *(struct places<WIDTH> *)(position + (int64_t)i * WIDTH) = where;
     }
 }
 
@@ -277,22 +278,21 @@ static bool windows_are_squares(const struct cuda_pool *p)
 {
     return p->kernel[0] == 2 && p->kernel[1] == 2 && p->padding[0] == 0 && p->padding[1] == 0 &&
            (p->out_height - 1) * p->stride[0] + 2 <= p->height &&
-           (p->out_width - 1) * p->stride[1] + 2 <= p->width && p->channels % GROUP == 0;
+           (p->out_width - 1) * p->stride[1] + 2 <= p->width;
 }
 
 template <bool MAXIMUM, typename T>
-static void pool_squares(const struct cuda_pool *pool, const T *x, T *y, uint8_t *position,
-                         cudaStream_t stream)
+static void pool_squares(const struct cuda_pool *pool, struct typed_array<T> x,
+                         struct typed_array<T> y, uint8_t *position, cudaStream_t stream)
 {
     const int64_t count = pool->images * pool->out_height * pool->out_width * pool->channels;
     const int64_t pixels = pool->images * pool->height * pool->width * pool->channels;
 
-    if (pixels > INT32_MAX / 2)
-        pool_square_kernel<MAXIMUM, T, int64_t>
-            <<<blocks_for(count / GROUP), BLOCK, 0, stream>>>(*pool, x, y, position, count / GROUP);
-    else
-        pool_square_kernel<MAXIMUM, T, int><<<blocks_for(count / GROUP), BLOCK, 0, stream>>>(
-            *pool, x, y, position, (int)(count / GROUP));
+#define LAUNCH(WIDTH, Index)                                                                       \
+    pool_square_kernel<WIDTH, MAXIMUM, T, Index><<<blocks_for(count / WIDTH), BLOCK, 0, stream>>>( \
+        *pool, x, y, position, (Index)(count / WIDTH))
+    FOR_WIDTH(pool->channels, pixels, LAUNCH)
+#undef LAUNCH
 }
 
 template <bool MAXIMUM>
@@ -304,12 +304,12 @@ static cudaError_t pool_forward(const struct cuda_pool *pool, struct cuda_array 
 
     if (windows_are_squares(pool) && x.type == y.type) {
         if (x.type == TENSOR_BFLOAT16)
-            pool_squares<MAXIMUM>(pool, (const __nv_bfloat16 *)x.at, (__nv_bfloat16 *)y.at,
-                                  position, stream);
+            pool_squares<MAXIMUM>(pool, typed<__nv_bfloat16>(x), typed<__nv_bfloat16>(y), position,
+                                  stream);
         else if (x.type == TENSOR_FLOAT16)
-            pool_squares<MAXIMUM>(pool, (const __half *)x.at, (__half *)y.at, position, stream);
+            pool_squares<MAXIMUM>(pool, typed<__half>(x), typed<__half>(y), position, stream);
         else
-            pool_squares<MAXIMUM>(pool, (const float *)x.at, (float *)y.at, position, stream);
+            pool_squares<MAXIMUM>(pool, typed<float>(x), typed<float>(y), position, stream);
         return cudaGetLastError();
     }
 #define LAUNCH(WIDTH, Index)                                                             \

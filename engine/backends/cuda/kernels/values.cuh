@@ -192,7 +192,12 @@ static inline bool are_all(int type, const Arrays &...arrays)
     return ((!arrays.at || arrays.type == type) && ...);
 }
 
-/* ---- one, or eight side by side, as the launch has it ---- */
+/* ---- several side by side, as many as the launch has ---- */
+
+/* WIDTH numbers in memory, at a multiple of as many: one access. */
+template <typename T, int WIDTH> struct alignas(WIDTH * sizeof(T)) strip {
+    T number[WIDTH];
+};
 
 template <int WIDTH, typename T>
 __device__ static inline void load(const struct typed_array<T> &a, int64_t at,
@@ -205,7 +210,11 @@ __device__ static inline void load(const struct typed_array<T> &a, int64_t at,
         for (int k = 0; k < WIDTH; k++)
             value[k] = g.value[k];
     } else {
-        value[0] = to_float(a.at[at]);
+        const struct strip<T, WIDTH> numbers = *(const struct strip<T, WIDTH> *)(a.at + at);
+
+#pragma unroll
+        for (int k = 0; k < WIDTH; k++)
+            value[k] = to_float(numbers.number[k]);
     }
 }
 
@@ -221,20 +230,27 @@ __device__ static inline void store(const struct typed_array<T> &a, int64_t at,
             g.value[k] = value[k];
         group_store(a.at + at, g);
     } else {
-        a.at[at] = from_float<T>(value[0]);
+        struct strip<T, WIDTH> numbers;
+
+#pragma unroll
+        for (int k = 0; k < WIDTH; k++)
+            numbers.number[k] = from_float<T>(value[k]);
+        *(struct strip<T, WIDTH> *)(a.at + at) = numbers;
     }
 }
 
 template <int WIDTH>
 __device__ static inline void load(const struct cuda_array &a, int64_t at, float (&value)[WIDTH])
 {
-    if (WIDTH == GROUP) {
-        const struct group g = array_load_group(a, at);
-
-        for (int k = 0; k < WIDTH; k++)
-            value[k] = g.value[k];
-    } else {
-        value[0] = array_load(a, at);
+    switch (a.type) {
+    case TENSOR_BFLOAT16:
+        load(typed_array<__nv_bfloat16>{(__nv_bfloat16 *)a.at}, at, value);
+        break;
+    case TENSOR_FLOAT16:
+        load(typed_array<__half>{(__half *)a.at}, at, value);
+        break;
+    default:
+        load(typed_array<float>{(float *)a.at}, at, value);
     }
 }
 
@@ -242,13 +258,14 @@ template <int WIDTH>
 __device__ static inline void store(const struct cuda_array &a, int64_t at,
                                     const float (&value)[WIDTH])
 {
-    if (WIDTH == GROUP) {
-        struct group g;
-
-        for (int k = 0; k < WIDTH; k++)
-            g.value[k] = value[k];
-        array_store_group(a, at, g);
-    } else {
-        array_store(a, at, value[0]);
+    switch (a.type) {
+    case TENSOR_BFLOAT16:
+        store(typed_array<__nv_bfloat16>{(__nv_bfloat16 *)a.at}, at, value);
+        break;
+    case TENSOR_FLOAT16:
+        store(typed_array<__half>{(__half *)a.at}, at, value);
+        break;
+    default:
+        store(typed_array<float>{(float *)a.at}, at, value);
     }
 }

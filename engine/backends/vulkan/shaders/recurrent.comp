@@ -19,28 +19,34 @@ layout(push_constant, scalar) uniform Push
 };
 TYPED(inputs, 0) TYPED(y, 8) TYPED(gates, 9) TYPED(cells, 10)
 
-const uint LOADS_STATE = ROWS_EACH * SIDE * DEPTH / WORKGROUP;
-const uint LOADS_WEIGHT = GATES * SIDE * DEPTH / WORKGROUP;
+/* Fours of each piece, and how many of them an invocation loads. */
+const uint STATE_FOURS = ROWS_EACH * SIDE * FOURS, WEIGHT_FOURS = GATES * SIDE * FOURS;
+const uint LOADS_STATE = (STATE_FOURS + WORKGROUP - 1) / WORKGROUP;
+const uint LOADS_WEIGHT = (WEIGHT_FOURS + WORKGROUP - 1) / WORKGROUP;
 
 shared vec4 tile_state[ROWS_EACH * SIDE * LINE];
 shared vec4 tile_weight[GATES * SIDE * LINE];
-float next_state[LOADS_STATE], next_weight[LOADS_WEIGHT];
+vec4 next_state[LOADS_STATE], next_weight[LOADS_WEIGHT];
 
 void fetch_tiles(uint first_row, uint first_unit, uint first_k)
 {
     [[unroll]] for (uint load = 0; load < LOADS_STATE; load++) {
         const uint i = gl_LocalInvocationID.x + load * WORKGROUP;
-        const uint row = first_row + i / DEPTH, k = first_k + i % DEPTH;
+        const uint row = first_row + i / FOURS, k = first_k + i % FOURS * 4;
 
-        next_state[load] = row < batch && k < hidden ? before.at[row * hidden + k] : 0.0;
+        next_state[load] = i < STATE_FOURS && row < batch
+                               ? get_four(before, row * hidden + k, left_of(k, hidden))
+                               : vec4(0.0);
     }
     [[unroll]] for (uint load = 0; load < LOADS_WEIGHT; load++) {
         const uint i = gl_LocalInvocationID.x + load * WORKGROUP;
-        const uint gate = i / (SIDE * DEPTH), unit = first_unit + i / DEPTH % SIDE;
-        const uint k = first_k + i % DEPTH;
+        const uint gate = i / (SIDE * FOURS), unit = first_unit + i / FOURS % SIDE;
+        const uint k = first_k + i % FOURS * 4;
 
         next_weight[load] =
-            unit < hidden && k < hidden ? weight.at[(gate * hidden + unit) * hidden + k] : 0.0;
+            i < WEIGHT_FOURS && unit < hidden
+                ? get_four(weight, (gate * hidden + unit) * hidden + k, left_of(k, hidden))
+                : vec4(0.0);
     }
 }
 
@@ -49,12 +55,14 @@ void store_tiles()
     [[unroll]] for (uint load = 0; load < LOADS_STATE; load++) {
         const uint i = gl_LocalInvocationID.x + load * WORKGROUP;
 
-        tile_state[i / DEPTH * LINE + i % DEPTH / 4][i % 4] = next_state[load];
+        if (i < STATE_FOURS)
+            tile_state[i / FOURS * LINE + i % FOURS] = next_state[load];
     }
     [[unroll]] for (uint load = 0; load < LOADS_WEIGHT; load++) {
         const uint i = gl_LocalInvocationID.x + load * WORKGROUP;
 
-        tile_weight[i / DEPTH * LINE + i % DEPTH / 4][i % 4] = next_weight[load];
+        if (i < WEIGHT_FOURS)
+            tile_weight[i / FOURS * LINE + i % FOURS] = next_weight[load];
     }
 }
 

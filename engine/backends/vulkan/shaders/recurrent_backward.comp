@@ -21,28 +21,43 @@ layout(push_constant, scalar) uniform Push
 };
 TYPED(gates, 0) TYPED(dy, 2) TYPED(memory, 3) TYPED(dinput, 9)
 
-const uint LOADS_GRADIENT = ROWS_EACH * SIDE * DEPTH / WORKGROUP;
-const uint LOADS_WEIGHT = SIDE * DEPTH / WORKGROUP;
+/* Fours of each piece, and how many of them an invocation loads. Those of the gradient lie along
+ * the depth, those of the weights along the units. */
+const uint GRADIENT_FOURS = ROWS_EACH * SIDE * FOURS, WEIGHT_FOURS = SIDE * FOURS;
+const uint LOADS_GRADIENT = (GRADIENT_FOURS + WORKGROUP - 1) / WORKGROUP;
+const uint LOADS_WEIGHT = (WEIGHT_FOURS + WORKGROUP - 1) / WORKGROUP;
 
 shared vec4 tile_gradient[ROWS_EACH * SIDE * LINE];
 shared vec4 tile_weight[SIDE * LINE]; /* [unit][k] */
-float next_gradient[LOADS_GRADIENT], next_weight[LOADS_WEIGHT];
+vec4 next_gradient[LOADS_GRADIENT], next_weight[LOADS_WEIGHT];
+
+/* The depth in its piece, and the first unit, of four weights that the invocation loads. */
+uvec2 weights_in_piece(uint load)
+{
+    const uint i = gl_LocalInvocationID.x + load * WORKGROUP;
+
+    return uvec2(i / (SIDE / 4), i % (SIDE / 4) * 4);
+}
 
 void fetch_tiles(uint first_row, uint first_unit, uint first_k)
 {
+    const uint sum = GATES * hidden;
+
     [[unroll]] for (uint load = 0; load < LOADS_GRADIENT; load++) {
         const uint i = gl_LocalInvocationID.x + load * WORKGROUP;
-        const uint row = first_row + i / DEPTH, k = first_k + i % DEPTH;
+        const uint row = first_row + i / FOURS, k = first_k + i % FOURS * 4;
 
-        next_gradient[load] =
-            row < batch && k < GATES * hidden ? behind.at[row * GATES * hidden + k] : 0.0;
+        next_gradient[load] = i < GRADIENT_FOURS && row < batch
+                                  ? get_four(behind, row * sum + k, left_of(k, sum))
+                                  : vec4(0.0);
     }
     [[unroll]] for (uint load = 0; load < LOADS_WEIGHT; load++) {
-        const uint i = gl_LocalInvocationID.x + load * WORKGROUP;
-        const uint unit = first_unit + i % SIDE, k = first_k + i / SIDE;
+        const uvec2 at = weights_in_piece(load);
+        const uint k = first_k + at.x, unit = first_unit + at.y;
 
-        next_weight[load] =
-            unit < hidden && k < GATES * hidden ? weight.at[k * hidden + unit] : 0.0;
+        next_weight[load] = at.x < DEPTH && k < sum
+                                ? get_four(weight, k * hidden + unit, left_of(unit, hidden))
+                                : vec4(0.0);
     }
 }
 
@@ -51,12 +66,15 @@ void store_tiles()
     [[unroll]] for (uint load = 0; load < LOADS_GRADIENT; load++) {
         const uint i = gl_LocalInvocationID.x + load * WORKGROUP;
 
-        tile_gradient[i / DEPTH * LINE + i % DEPTH / 4][i % 4] = next_gradient[load];
+        if (i < GRADIENT_FOURS)
+            tile_gradient[i / FOURS * LINE + i % FOURS] = next_gradient[load];
     }
     [[unroll]] for (uint load = 0; load < LOADS_WEIGHT; load++) {
-        const uint i = gl_LocalInvocationID.x + load * WORKGROUP;
+        const uvec2 at = weights_in_piece(load);
 
-        tile_weight[i % SIDE * LINE + i / SIDE / 4][i / SIDE % 4] = next_weight[load];
+        if (at.x < DEPTH)
+            [[unroll]] for (uint j = 0; j < 4; j++)
+                tile_weight[(at.y + j) * LINE + at.x / 4][at.x % 4] = next_weight[load][j];
     }
 }
 
@@ -75,11 +93,11 @@ void store(uint row, uint unit, float gradient[4], float last)
 float memory_before(uint row, uint unit, uint length)
 {
     const uint line = row * steps + time;
-    const bool first = REVERSE != 0 ? time == length - 1 : time == 0;
+    const bool first = REVERSE ? time == length - 1 : time == 0;
 
     if (first)
         return HAS_FIRST != 0 ? memory_first.at[row * hidden + unit] : 0.0;
-    return GET(memory, (REVERSE != 0 ? line + 1 : line - 1) * hidden + unit);
+    return GET(memory, (REVERSE ? line + 1 : line - 1) * hidden + unit);
 }
 
 void back_lstm(uint row, uint unit, float sum, uint length)

@@ -16,6 +16,10 @@
 #define CONSTANT_WAVES_N 13
 #define CONSTANT_COUNT 14
 
+/* recurrent.glsl: FLAGS */
+#define RECURRENT_REVERSE 1
+#define RECURRENT_ALIGNED 2 /* lines of units are whole fours */
+
 /* optimizer.comp, lamb.comp, muon.comp: what parameters are rounded to */
 #define ROUNDING_NONE 0
 #define ROUNDING_BFLOAT16 1
