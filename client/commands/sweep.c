@@ -13,8 +13,9 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
-enum { KEYS_MAX = 32, COLUMNS_OTHER = 6 };
+enum { KEYS_MAX = 32, COLUMNS_OTHER = 6, SETTLING_NANOSECONDS = 200000000, SETTLING_TRIES = 50 };
 
 /* ---- the trials ------------------------------------------------------------------------------ */
 
@@ -48,6 +49,33 @@ static enum exit_status trials_fetch(struct invocation *invocation, int64_t swee
     } while (next);
     json_set(*reply, "next", NULL);
     return EXIT_STATUS_DONE;
+}
+
+static bool all_have_ended(struct json_object *trials)
+{
+    for (size_t i = 0; i < json_object_array_length(trials); i++)
+        if (!job_state_is_final(json_get_string(json_object_array_get_idx(trials, i), "state", "")))
+            return false;
+    return true;
+}
+
+/* The same. When all trials have ended, the daemon may still be comparing what they measured: then
+ * this waits for it, because another trial may become the best one. */
+static enum exit_status trials_fetch_settled(struct invocation *invocation, int64_t sweep,
+                                             struct json_object **reply)
+{
+    const struct timespec pause = {.tv_nsec = SETTLING_NANOSECONDS};
+
+    for (int tries = 0;; tries++) {
+        enum exit_status status = trials_fetch(invocation, sweep, reply);
+        struct json_object *search = status ? NULL : json_get(*reply, "search");
+
+        if (!search || json_get_bool(search, "settled", true) || tries == SETTLING_TRIES ||
+            !all_have_ended(json_get(*reply, "trials")))
+            return status;
+        json_object_put(TAKE_POINTER(*reply));
+        nanosleep(&pause, NULL);
+    }
 }
 
 static struct json_object *trial_find(struct json_object *trials, int64_t job)
@@ -216,11 +244,11 @@ static void summary_print(struct json_object *reply, struct json_object *const *
 }
 
 /* Prints the best trial, and its values as options of submit and resubmit. */
-static void best_print(struct json_object *best, const char *unit)
+static void best_print(struct json_object *best, const char *unit, bool settled)
 {
     char value[32], name[256], text[1024];
 
-    printf("best: job %" PRId64 ", %s %s", json_get_int(best, "job", 0),
+    printf("best%s: job %" PRId64 ", %s %s", settled ? "" : " so far", json_get_int(best, "job", 0),
            text_escape_controls(json_get_string(best, "metric", ""), name, sizeof name),
            display_format_value(json_get_double(best, "value", NAN), value, sizeof value));
     if (json_get(best, unit))
@@ -270,7 +298,8 @@ static void sweep_print(const struct invocation *invocation, struct json_object 
     table_of_trials(invocation, reply, sorted, count);
     summary_print(reply, sorted, count);
     if (best)
-        best_print(best, json_get_string(search, "unit", "epoch"));
+        best_print(best, json_get_string(search, "unit", "epoch"),
+                   json_get_bool(search, "settled", true));
     else if (search)
         no_best_print(json_get_string(search, "metric", ""), sorted, count);
     free(sorted);
@@ -316,7 +345,7 @@ static enum exit_status command_execute(struct invocation *invocation)
             return EXIT_STATUS_USAGE;
         }
     }
-    status = trials_fetch(invocation, sweep, &reply);
+    status = trials_fetch_settled(invocation, sweep, &reply);
     if (status)
         return status;
     if (invocation_flag(invocation, "best"))

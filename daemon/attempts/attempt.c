@@ -86,15 +86,19 @@ struct attempt_place attempt_place(const struct attempt *attempt)
                                   .uid = attempt->uid};
 }
 
-double attempt_run_seconds(const struct attempt *attempt, double until)
+double attempt_suspended_seconds(const struct attempt *attempt, double until)
 {
     const struct attempt_suspension *suspension = &attempt->suspension;
+    bool holds = suspension->state >= SUSPENSION_HOLDS && suspension->told > 0;
 
+    return suspension->suspended + (holds ? fmax(until - suspension->told, 0) : 0);
+}
+
+double attempt_run_seconds(const struct attempt *attempt, double until)
+{
     if (attempt->started <= 0)
         return 0;
-    if (suspension->state >= SUSPENSION_HOLDS && suspension->told > 0)
-        until = fmin(until, suspension->told); /* it has not run since */
-    return fmax(until - attempt->started - suspension->suspended, 0);
+    return fmax(until - attempt->started - attempt_suspended_seconds(attempt, until), 0);
 }
 
 void attempt_take_exit(struct attempt *attempt, struct json_object *record)

@@ -134,6 +134,8 @@ void attempt_is_gone(struct attempt *attempt);
 /* Where the attempt's files and processes are found. */
 struct attempt_place attempt_place(const struct attempt *attempt);
 
+/* Seconds until then for which the attempt has been suspended, as far as they are known. */
+double attempt_suspended_seconds(const struct attempt *attempt, double until);
 /* Seconds that the attempt has run until then, without those for which it was suspended, as far as
  * they are known. */
 double attempt_run_seconds(const struct attempt *attempt, double until);

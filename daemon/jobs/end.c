@@ -142,7 +142,7 @@ static void fill_in_end(struct transition *transition, const struct attempt *att
     if (end->executed) /* its end may be the first news of the attempt */
         transition->update.started = transition->update.attempt_started;
     transition->update.attempt_ended = attempt->ended;
-    transition->update.attempt_suspended = attempt->suspension.suspended;
+    transition->update.attempt_suspended = attempt_suspended_seconds(attempt, attempt->ended);
     transition->update.attempt_exit_status = end->exit_status;
     transition->update.signal = end->signal;
     transition->update.message = memory_copy_text(end->message);

@@ -162,11 +162,6 @@ static void update_begin(struct update *update)
     store_write_bulk(update->jobs->daemon->store, SLICE_ROWS, update_work, on_updated, update);
 }
 
-static bool update_has_more(const struct update *update)
-{
-    return update->next < update->trial_count + update->news_count;
-}
-
 static void on_retry_closed(uv_handle_t *handle)
 {
     free(handle);
@@ -261,6 +256,58 @@ static void warn_of_no_result(struct jobs *jobs, const struct update *update)
 
 static void store_news(struct jobs *jobs, struct search_run *run);
 
+/* Whether no trial will get a result any more that is not stored. */
+static bool has_settled(const struct search_run *run)
+{
+    const struct search_table *table = &run->table;
+
+    if (!table->complete || run->news_count > 0 || run->exploits > 0)
+        return false;
+    for (size_t i = 0; i < table->trial_count; i++)
+        if (table->trials[i].exists && !table->trials[i].ended)
+            return false;
+    return true;
+}
+
+struct settling {
+    struct jobs *jobs;
+    struct search_run *run;
+    int64_t sweep;
+};
+
+static int settle_work(struct store_connection *connection, void *data, struct error *error)
+{
+    return search_settled_store(connection, ((struct settling *)data)->sweep, error);
+}
+
+/* If it could not be stored, the next daemon looks at the search again and stores it. */
+static void on_settled(void *data, int result, const struct error *error)
+{
+    struct settling settling = *(struct settling *)data;
+
+    (void)error;
+    free(data);
+    settling.run->settled = result == 0;
+    settling.run->busy = false;
+    if (settling.jobs->stopping)
+        return;
+    store_news(settling.jobs, settling.run);
+    settling.run->changed(settling.jobs, settling.run->owner);
+}
+
+/* Stores that no result is missing, if that is so. The search is not freed before. */
+static void settle(struct jobs *jobs, struct search_run *run)
+{
+    struct settling *settling;
+
+    if (run->busy || run->must_load || run->settled || !has_settled(run))
+        return;
+    settling = memory_zero(sizeof *settling);
+    *settling = (struct settling){jobs, run, run->sweep->first_job};
+    run->busy = true;
+    store_write(jobs->daemon->store, settle_work, on_settled, settling);
+}
+
 /* Everything is stored: the trials are judged by it. */
 static void update_end(struct update *update)
 {
@@ -279,24 +326,8 @@ static void update_end(struct update *update)
     run->busy = false;
     search_run_judge(jobs, run);
     store_news(jobs, run);
+    settle(jobs, run);
     run->changed(jobs, run->owner);
-}
-
-/* While the daemon ends: the next one looks for no results of trials that have all ended. */
-static void update_finish(struct update *update, int result)
-{
-    struct search_run *run = update->run;
-    struct jobs *jobs = update->jobs;
-    bool reads = update->loads && !update->loaded;
-
-    if (result == 0 && !reads && update_has_more(update)) {
-        update_begin(update);
-        return;
-    }
-    update_free(update);
-    run->busy = false;
-    if (result == 0 && !reads)
-        store_news(jobs, run);
 }
 
 static void on_updated(void *data, int result, const struct error *error)
@@ -305,10 +336,9 @@ static void on_updated(void *data, int result, const struct error *error)
     struct update *update = data;
     char note[LOG_NOTE_MAX];
 
-    if (result == 0)
-        update->next = update->reached;
-    if (update->jobs->stopping) {
-        update_finish(update, result);
+    if (update->jobs->stopping) { /* the next daemon finds what is missing */
+        update->run->busy = false;
+        update_free(update);
         return;
     }
     if (result < 0) {
@@ -323,7 +353,8 @@ static void on_updated(void *data, int result, const struct error *error)
         take_loaded(update);
     take_rows(update);
     update->loaded = true;
-    if (update_has_more(update))
+    update->next = update->reached;
+    if (update->next < update->trial_count + update->news_count)
         update_begin(update);
     else
         update_end(update);
@@ -414,8 +445,10 @@ bool search_point_left(struct jobs *jobs, struct search_run *run, int64_t index,
 void search_points_end(struct jobs *jobs, struct search_run *run)
 {
     run->table.complete = true;
-    if (!run->busy && !run->must_load && !jobs->stopping)
-        search_run_judge(jobs, run);
+    if (run->busy || run->must_load || jobs->stopping)
+        return;
+    search_run_judge(jobs, run);
+    settle(jobs, run);
 }
 
 void search_job_started(struct jobs *jobs, const struct job *job)

@@ -33,7 +33,8 @@ struct search_run {
     size_t exploits; /* trials that get another one's checkpoint at present */
     bool busy;       /* news are being stored */
     bool must_load;
-    bool warned; /* that the trials do not measure what the search compares */
+    bool settled; /* it is stored that all have ended, and that no result is missing */
+    bool warned;  /* that the trials do not measure what the search compares */
 };
 
 /* Makes the search of a sweep. `restored`: it has rows, which search_run_start() reads. */

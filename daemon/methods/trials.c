@@ -19,7 +19,8 @@ struct trials_query {
     struct json_object *reply;      /* owned */
 };
 
-static void describe_search(struct json_object *reply, const struct search *search, int64_t best)
+static void describe_search(struct json_object *reply, const struct search *search, int64_t best,
+                            bool settled)
 {
     struct json_object *described = json_object_new_object();
 
@@ -36,6 +37,7 @@ static void describe_search(struct json_object *reply, const struct search *sear
         json_set_int(described, "best", best);
     else
         json_set(described, "best", NULL);
+    json_set_bool(described, "settled", settled);
     json_set(reply, "search", described);
 }
 
@@ -61,18 +63,21 @@ static int fill_in(struct store_connection *connection, struct trials_query *que
 {
     const struct search *search = sweep_points_search(points);
     int64_t best = 0;
+    bool settled = false;
     int result;
 
     json_set(query->reply, "trials", json_object_new_array());
     result =
         search_trials_list(connection, query->id, query->first, points, take_trial, query, error);
     if (result == 0 && search)
+        result = search_settled_read(connection, query->id, &settled, error);
+    if (result == 0 && search)
         result = search_best_find(connection, query->id, search, &best, error);
     if (result < 0)
         return result;
     json_set(query->reply, "search", NULL);
     if (search)
-        describe_search(query->reply, search, best);
+        describe_search(query->reply, search, best, settled);
     json_set(query->reply, "next", NULL);
     if (query->next)
         json_set_int(query->reply, "next", query->next);

@@ -296,6 +296,11 @@ static const char *const jobs_steps[] = {
     ") STRICT, WITHOUT ROWID;",
     /* 22: when a run of the command was added last: the oldest commands are forgotten */
     "ALTER TABLE command_history ADD COLUMN added REAL NOT NULL DEFAULT 0;",
+    /* 23: 1: a search over the sweep whose trials may have results that are not stored yet */
+    "ALTER TABLE sweep ADD COLUMN results_due INTEGER NOT NULL DEFAULT 0;"
+    "UPDATE sweep SET results_due = 1 WHERE json_valid(axes) AND json_type(axes, '$.search') ="
+    "  'object' AND ((cancelled IS NULL AND expanded < points) OR EXISTS (SELECT 1 FROM job WHERE"
+    "  job.sweep = first_job AND state NOT IN ('done', 'failed', 'cancelled')));",
 };
 
 static const char *const checkpoints_steps[] = {

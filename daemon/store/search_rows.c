@@ -97,6 +97,28 @@ int search_metric_is_there(struct store_connection *connection, const struct sea
     return row.result < 0 ? row.result : 0;
 }
 
+static const char update_settled[] = "UPDATE sweep SET results_due = 0 WHERE first_job = :sweep";
+
+int search_settled_store(struct store_connection *connection, int64_t sweep, struct error *error)
+{
+    AUTO_STATEMENT struct statement statement = statement_open(connection, update_settled, error);
+
+    statement_bind_int(&statement, ":sweep", sweep);
+    return statement_run(&statement);
+}
+
+static const char select_settled[] = "SELECT NOT results_due FROM sweep WHERE first_job = :sweep";
+
+int search_settled_read(struct store_connection *connection, int64_t sweep, bool *settled,
+                        struct error *error)
+{
+    AUTO_STATEMENT struct statement row = statement_open(connection, select_settled, error);
+
+    statement_bind_int(&row, ":sweep", sweep);
+    *settled = statement_next(&row) > 0 && statement_int(&row, 0) != 0;
+    return row.result < 0 ? row.result : 0;
+}
+
 static const char select_results[] = "SELECT job, rung, resource, value, passed FROM search_result"
                                      " WHERE sweep = :sweep ORDER BY id";
 

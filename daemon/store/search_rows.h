@@ -16,8 +16,8 @@ struct search_row {
 };
 
 /* On the writer: makes rows of what the job has measured at further rungs, and passes them to
- * `take`. Metrics are durable before, so each rung gets its result, whenever traind is killed.
- * `*room` falls by one for each row; at 0 more may be left, which another call makes. */
+ * `take`. Metrics are durable before, and a search that may lack results is looked at again by the
+ * next daemon, so each rung gets its result, whenever traind is killed. `*room` falls by one for each row; at 0 more may be left, which another call makes. */
 int search_results_add(struct store_connection *connection, const struct search *search,
                        int64_t sweep, int64_t job, unsigned *room,
                        void (*take)(void *data, const struct search_row *row), void *data,
@@ -25,6 +25,11 @@ int search_results_add(struct store_connection *connection, const struct search 
 /* Sets `*there` if the job has reported the search's metric, and leaves it otherwise. */
 int search_metric_is_there(struct store_connection *connection, const struct search *search,
                            int64_t job, bool *there, struct error *error);
+/* Stores that all trials have ended and no result is missing. */
+int search_settled_store(struct store_connection *connection, int64_t sweep, struct error *error);
+/* Whether that is stored. */
+int search_settled_read(struct store_connection *connection, int64_t sweep, bool *settled,
+                        struct error *error);
 /* Passes all results of the sweep to `take`, in the order in which they came. */
 int search_results_read(struct store_connection *connection, int64_t sweep,
                         void (*take)(void *data, const struct search_row *row), void *data,

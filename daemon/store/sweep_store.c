@@ -36,8 +36,9 @@ static int ids_reserve(struct store_connection *connection, int64_t count, int64
 
 static const char insert_sweep[] =
     "INSERT INTO sweep"
-    " (first_job, points, uid, user, name, kind, priority, spec, axes, submitted) VALUES"
-    " (:first_job, :points, :uid, :user, :name, :kind, :priority, :spec, :axes, :submitted)";
+    " (first_job, points, uid, user, name, kind, priority, spec, axes, submitted, results_due)"
+    " VALUES (:first_job, :points, :uid, :user, :name, :kind, :priority, :spec, :axes, :submitted,"
+    "  :results_due)";
 
 int sweep_insert(struct store_connection *connection, struct sweep *sweep, const char *name,
                  enum job_kind kind, int priority, struct error *error)
@@ -57,6 +58,7 @@ int sweep_insert(struct store_connection *connection, struct sweep *sweep, const
     statement_bind_text(&statement, ":spec", json_text(sweep->spec, NULL));
     statement_bind_text(&statement, ":axes", sweep_points_text(sweep->values));
     statement_bind_double(&statement, ":submitted", sweep->submitted);
+    statement_bind_int(&statement, ":results_due", sweep_points_search(sweep->values) != NULL);
     return statement_run(&statement);
 }
 
@@ -85,11 +87,11 @@ static int sweep_read(const struct statement *row, struct sweep *sweep, struct e
 }
 
 /* This includes sweeps with jobs that have not ended, because another job may wait for the whole
- * sweep. */
+ * sweep, and searches that may lack results of trials that have. */
 static const char select_open[] =
     "SELECT first_job, points, expanded, uid, user, spec, axes, submitted, held, cancelled"
     " FROM sweep WHERE first_job IN ("
-    "  SELECT first_job FROM sweep WHERE cancelled IS NULL AND expanded < points"
+    "  SELECT first_job FROM sweep WHERE (cancelled IS NULL AND expanded < points) OR results_due"
     "  UNION SELECT sweep FROM job INDEXED BY job_live WHERE " SQL_LIVE " AND sweep IS NOT NULL)"
     " ORDER BY first_job";
 

@@ -424,7 +424,7 @@ void shim_suspension_tend(struct shim *shim)
         outcome = json_get_string(report, "outcome", "");
         message = json_get_string(report, "message", message);
     } else if (suspension->late) {
-        snprintf(late, sizeof late, "NVIDIA's driver did not do it within %.3g s",
+        snprintf(late, sizeof late, "NVIDIA's driver did not do it within %.0f s",
                  request_seconds(suspension->request));
         message = late;
     } else if (WIFEXITED(shim->trainee.helper_status) &&
