@@ -157,9 +157,21 @@ uint64_t device_memory_free(const struct device *device);
 /* Bytes that all jobs together may hold on the device, after what others hold is subtracted;
  * UINT64_MAX: no limit. */
 uint64_t device_memory_limit(const struct device *device);
+/* Bytes that all jobs together may ever hold on the device, whatever others hold, by its own limit
+ * and that of its ledger; 0: no limit. */
+double device_memory_most(const struct device *device);
+/* Bytes that a job which is alone on the device may book: the most, without a little that drivers
+ * and displays hold; UINT64_MAX: no limit. */
+uint64_t device_memory_alone(const struct device *device);
 /* Whether the jobs have booked more than that limit, by the last measurement of the others. Those
- * on devices that share its memory count. */
+ * on devices that share its memory count. False while the device is not measured. */
 bool device_is_over_limit(const struct device *device);
+/* Whether attempts of an earlier daemon run there whose memory no reading has told from that of
+ * others yet. */
+bool device_is_unmeasured(const struct device *device);
+/* A reading has told it, of all claims or of those whose process is known. Returns whether all are
+ * measured now, and were not before. */
+bool device_claims_measured(struct device *device, bool by_process);
 
 /* Whether the device or the one in whose memory its jobs are is over its limit. */
 bool device_or_ledger_is_over_limit(const struct device *device);
@@ -167,3 +179,7 @@ bool device_or_ledger_is_over_limit(const struct device *device);
 /* Adds an attempt to the ledger and removes it. -ENOMEM. */
 int device_book(struct device *device, struct device_claim *claim, uint64_t memory);
 void device_unbook(struct device *device, struct device_claim *claim, uint64_t memory);
+/* The claim's attempt holds so many bytes of its only device. If that is more than it has booked,
+ * the booking grows, but no further than what a job may book that is alone there: it disturbs
+ * nobody before there is another one. */
+void device_raise_booking(struct device *device, struct device_claim *claim, uint64_t held);

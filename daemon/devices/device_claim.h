@@ -20,10 +20,12 @@ struct device_claim {
     int64_t job, number;                     /* the permanent name of that attempt */
     struct device *devices[JOB_DEVICES_MAX]; /* planning runs have none */
     int device_count;
-    pid_t pid;                         /* of the trainee; 0 until known */
-    bool is_one_process;               /* traind-worker makes no other processes */
-    bool gone;                         /* no process of the attempt remains */
-    bool suspended;                    /* its processes are frozen: it only holds memory */
+    pid_t pid;           /* of the trainee; 0 until known */
+    bool is_one_process; /* traind-worker makes no other processes */
+    bool gone;           /* no process of the attempt remains */
+    double adopted;      /* when an earlier daemon's attempt was found, in seconds since
+                                        * the epoch; 0: its memory is known since */
+    bool suspended;      /* its processes are frozen: it only holds memory */
     struct process_memory memory_held; /* of the machine's memory, as last read */
     double utilisation;                /* part of its GPU that it keeps busy; 0: not measured */
     bool utilisation_is_measured;      /* it was measured while the attempt was alone there */

@@ -10,22 +10,13 @@
 
 #include <math.h>
 
-/* Each time that a command has run out of memory, it is assumed to need half as much again, up to
- * the most that the device may give. A native job uses smaller batches instead. */
-static uint64_t raise_need(const struct job *job, const struct device *device, uint64_t need)
+static uint64_t at_most(uint64_t need, uint64_t most)
 {
-    double most = device->high_watermark_ratio * (double)device->memory_total, raised;
-
-    if (job->kind != JOB_COMMAND || job->memory_failures == 0)
-        return need;
-    raised = (double)need * pow(1.5, job->memory_failures);
-    if (most > 0 && raised > most)
-        return need > most ? need : (uint64_t)most;
-    return (uint64_t)raised;
+    return need > most ? most : need;
 }
 
-/* Bytes that are booked on the device for an attempt that begins there. */
-static uint64_t memory_at_start(const struct job *job, const struct device *device)
+/* What the specification of a command says that it needs; 0: nothing. */
+static uint64_t memory_declared(const struct job *job, const struct device *device)
 {
     uint64_t declared = 0;
 
@@ -33,19 +24,35 @@ static uint64_t memory_at_start(const struct job *job, const struct device *devi
         declared = device->driver->kind.is_host ? job->needs->memory : job->needs->device_memory;
     if (job->kind == JOB_COMMAND && device_uses_host_memory(device))
         declared += job->needs->memory; /* both come out of one memory */
-    return raise_need(job, device, declared ? declared : workload_memory(job->workload, device));
+    return declared;
+}
+
+/* Bytes that are booked on the device for an attempt that begins there. What earlier runs of a
+ * command have taken is a guess, so it never is more than the device has for one job. Each time that
+ * a command has run out of memory, it is assumed to need half as much again. A native job, whose
+ * plan is no guess, uses smaller batches instead. */
+static uint64_t memory_at_start(const struct job *job, const struct device *device)
+{
+    uint64_t declared = memory_declared(job, device), most = device_memory_alone(device);
+    uint64_t need = declared ? declared : workload_memory(job->workload, device);
+
+    if (job->kind != JOB_COMMAND)
+        return need;
+    if (job->memory_failures > 0)
+        need = (uint64_t)fmin((double)need * pow(1.5, job->memory_failures), (double)most);
+    return declared > need ? declared : declared ? need : at_most(need, most);
 }
 
 /* A suspended attempt gets back what it held. What it declared stays its own, too: it may not have
- * taken all of it yet. */
+ * taken all of it yet. What other runs have taken since says nothing of it. */
 uint64_t job_memory(const struct job *job, const struct device *device)
 {
-    uint64_t need = memory_at_start(job, device);
+    uint64_t held = 0, declared;
 
-    if (job_is_suspended(job) && !device->driver->kind.is_host &&
-        job->attempt->suspension.memory > need)
-        return job->attempt->suspension.memory;
-    return need;
+    if (job_is_suspended(job) && !device->driver->kind.is_host)
+        held = at_most(job->attempt->suspension.memory, device_memory_alone(device));
+    declared = memory_declared(job, device);
+    return held == 0 ? memory_at_start(job, device) : held > declared ? held : declared;
 }
 
 bool job_yields(const struct job *job)

@@ -407,21 +407,10 @@ static int check_health(const struct device *device, struct error *error)
                      bad->health_reason);
 }
 
-/* Bytes that all jobs may hold there whatever others hold, by the device's own limit or that of its
- * ledger; 0: no limit. */
-static double limit_ever(const struct device *device)
-{
-    const struct device *ledger = device_ledger(device);
-    double own = device->high_watermark_ratio * (double)device->memory_total;
-    double all = ledger->high_watermark_ratio * (double)ledger->memory_total;
-
-    return own > 0 && all > 0 ? fmin(own, all) : fmax(own, all);
-}
-
 /* Whether the job could run on the device if it were alone there. */
 static int check_target(const struct job *job, const struct device *device, struct error *error)
 {
-    double limit = limit_ever(device);
+    double limit = device_memory_most(device);
     uint64_t need = job_memory(job, device);
     char needed[32], most[32];
 

@@ -7,6 +7,7 @@
 #include "daemon/jobs/recovery.h"
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "daemon/attempts/attempt.h"
@@ -337,6 +338,8 @@ static void attempt_look_for(struct jobs *jobs, struct job *job, struct attempt 
     attempt->claim.device_count =
         devices_parse(jobs->daemon->devices, device ? device : DEVICE_HOST, attempt->claim.devices,
                       JOB_DEVICES_MAX);
+    if (attempt->claim.device_count && attempt->claim.devices[0]->driver->watch)
+        attempt->claim.adopted = clock_now(); /* readings to come tell what it holds */
     jobs_book(jobs, attempt,
               attempt->claim.device_count ? job_memory(job, attempt->claim.devices[0]) : 0);
     if (!details) {

@@ -248,7 +248,8 @@ static int add_devices(struct jobs *jobs, struct jobs_snapshot *snapshot)
             .jobs_max = device->slots > 0 ? device->slots : 0,
             .memory_capacity = device->memory_total,
             /* what leaves is about to be free: only starts wait for it (waiting.c) */
-            .memory_outside = device->memory_outside + memory_reserved(device),
+            .memory_outside = (device_is_unmeasured(device) ? 0 : device->memory_outside) +
+                              memory_reserved(device),
             .high_watermark_ratio = device->high_watermark_ratio,
             .low_watermark_ratio = device->low_watermark_ratio,
             .utilisation_limit = device_utilisation_limit(device),
@@ -364,6 +365,15 @@ static int compare_places(const void *a, const void *b)
     return *(const int *)a - *(const int *)b;
 }
 
+/* Whether it is not known yet how much of its devices' memory is its own: then nobody leaves. */
+static bool is_unmeasured(const struct attempt *attempt)
+{
+    for (int i = 0; i < attempt->claim.device_count; i++)
+        if (device_is_unmeasured(attempt->claim.devices[i]))
+            return true;
+    return false;
+}
+
 static void add_running(struct jobs *jobs, struct jobs_snapshot *snapshot, struct attempt *attempt,
                         double now)
 {
@@ -375,7 +385,7 @@ static void add_running(struct jobs *jobs, struct jobs_snapshot *snapshot, struc
 
     if (job) {
         describe_job(jobs, snapshot, job, entry, now);
-        entry->movable = job_seconds_to_movable(jobs, job) <= 0;
+        entry->movable = job_seconds_to_movable(jobs, job) <= 0 && !is_unmeasured(attempt);
         entry->starved = attempt->starved;
     } else {
         entry->id = attempt->job_id;

@@ -105,9 +105,16 @@ static enum wait_reason explain_start(const struct jobs *jobs, size_t index, cha
         uint64_t memory = snapshot->jobs[index].estimates[device->type].memory;
         int64_t other = leaving_ledger(device, memory);
 
-        if (!other && !is_still_held(device, memory))
+        bool unmeasured = device_is_unmeasured(device);
+
+        if (!other && !unmeasured && !is_still_held(device, memory))
             continue;
-        if (other)
+        if (unmeasured)
+            snprintf(text, size,
+                     "takes %s as soon as it is known what the jobs hold that run there since "
+                     "before the restart",
+                     device->name);
+        else if (other)
             snprintf(text, size, "takes %s as soon as job %lld has left it", device->name,
                      (long long)other);
         else

@@ -127,10 +127,8 @@ static void take_peaks(struct device *device, const struct nvidia_device *nvidia
         if (held > 0 && !(claim->holds_since > 0))
             claim->holds_since = clock_now();
         claim->readings += tells && claim->pid > 0;
-        if (held > claim->memory_booked && claim->device_count == 1) {
-            device->memory_booked += held - claim->memory_booked;
-            claim->memory_booked = held;
-        }
+        if (held > 0 && claim->device_count == 1)
+            device_raise_booking(device, claim, held);
     }
 }
 
@@ -142,7 +140,7 @@ static void take_memory(struct daemon *daemon, struct device *device,
     struct nvidia_use use = device_use(daemon, device, nvidia);
     uint64_t outside = use.outside, before = device->memory_outside;
     uint64_t change;
-    bool left = device->memory_leaving > 0 && begun > device->left_at;
+    bool left = device->memory_leaving > 0 && begun > device->left_at, measured;
 
     if (begun > device->left_at) { /* what is not free by now does not belong to ended jobs */
         device->memory_leaving = 0;
@@ -157,9 +155,10 @@ static void take_memory(struct daemon *daemon, struct device *device,
     take_peaks(device, nvidia, nvidia->processes_known && !use.by_booking);
     for (struct device *way = device->sharers; way; way = way->next_sharer)
         take_peaks(way, nvidia, nvidia->processes_known && !use.by_booking);
+    measured = device_claims_measured(device, nvidia->processes_known && !use.by_booking);
     if (daemon->jobs)
         strays_find(daemon, device, nvidia->processes, nvidia->process_count);
-    if ((left || change > device->memory_total / CHANGE_THAT_COUNTS) && daemon->jobs)
+    if ((left || measured || change > device->memory_total / CHANGE_THAT_COUNTS) && daemon->jobs)
         daemon->devices->listener->changed(daemon, device);
 }
 

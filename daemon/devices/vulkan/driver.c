@@ -93,6 +93,7 @@ static void take_memory(struct daemon *daemon, struct device *device,
     bool left = device->memory_leaving > 0 && begun > device->left_at;
 
     device->memory_total = found->memory_total;
+    device_claims_measured(device, false);
     if (!found->use_is_known || device->ledger) { /* no start waits for what no reading shows */
         device->memory_leaving = 0;
         return;
