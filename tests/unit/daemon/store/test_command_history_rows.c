@@ -66,24 +66,76 @@ static int run_all(struct store_connection *connection, void *data, struct error
     return 0;
 }
 
-static void the_oldest_commands_of_a_user_are_forgotten(void **state)
+static void write_in_store(store_work work)
 {
     struct store_fixture fixture;
 
-    (void)state;
     store_fixture_begin(&fixture);
     store_fixture_open(&fixture);
-    store_write(fixture.store, run_all, NULL, NULL);
+    store_write(fixture.store, work, NULL, NULL);
     while (store_pending(fixture.store) > 0)
         uv_run(&fixture.loop, UV_RUN_ONCE);
     store_fixture_close(&fixture);
     store_fixture_end(&fixture);
 }
 
+static void the_oldest_commands_of_a_user_are_forgotten(void **state)
+{
+    (void)state;
+    write_in_store(run_all);
+}
+
+/* The user's history of commands `from` to `to - 1`: the higher the number, the later they ran. */
+static void fill_history(struct store_connection *connection, int from, int to, double time)
+{
+    char sql[512];
+
+    snprintf(sql, sizeof sql,
+             "WITH number (n) AS (SELECT %d UNION ALL SELECT n + 1 FROM number WHERE n < %d)"
+             "INSERT INTO command_history (uid, digest, device_type, runs, seconds, squares, cores,"
+             "  memory, device_memory, added)"
+             " SELECT 5, 'command ' || n, 'cpu', 1, 1, 0, 1, 0, 0, %f + n FROM number",
+             from, to - 1, time);
+    execute(connection, sql);
+}
+
+static void run_now(struct store_connection *connection, int number, struct error *error)
+{
+    const struct command_run run = {.completed = true, .seconds = 1};
+    char sql[160];
+
+    snprintf(sql, sizeof sql, "UPDATE job SET plan_digest = 'command %d' WHERE id = 1", number);
+    execute(connection, sql);
+    assert_int_equal(command_history_store(connection, 1, "cpu", &run, error), 0);
+}
+
+static int run_after_future(struct store_connection *connection, void *data, struct error *error)
+{
+    const int first = COMMAND_HISTORY_ROWS_MAX;
+
+    (void)data;
+    execute(connection, fill_sql);
+    fill_history(connection, 0, COMMAND_HISTORY_ROWS_MAX, 9e9);
+    for (int i = first; i < first + MORE; i++)
+        run_now(connection, i, error);
+    run_now(connection, MORE, error); /* which would be the oldest by now */
+    run_now(connection, first + MORE, error);
+    for (int i = 0; i <= first + MORE; i++)
+        assert_int_equal(rows_of(connection, 5, i, error), i >= MORE && i != MORE + 1);
+    return 0;
+}
+
+static void commands_are_learnt_after_a_clock_that_ran_ahead(void **state)
+{
+    (void)state;
+    write_in_store(run_after_future);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_oldest_commands_of_a_user_are_forgotten),
+        cmocka_unit_test(commands_are_learnt_after_a_clock_that_ran_ahead),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
