@@ -296,6 +296,15 @@ static const char *const jobs_steps[] = {
     ") STRICT, WITHOUT ROWID;",
     /* 22: when a run of the command was added last: the oldest commands are forgotten */
     "ALTER TABLE command_history ADD COLUMN added REAL NOT NULL DEFAULT 0;",
+    /* 23: of commands that ran before step 22 their last attempt says it, where it is known; an
+     * index by which the oldest are found without reading all commands of the user */
+    "UPDATE command_history SET added = last FROM"
+    "  (SELECT uid AS user, plan_digest, max(attempt.ended) AS last"
+    "    FROM job JOIN attempt ON attempt.job = job.id"
+    "    WHERE kind = 'command' AND plan_digest IS NOT NULL AND attempt.ended IS NOT NULL"
+    "    GROUP BY uid, plan_digest)"
+    "  WHERE uid = user AND digest = plan_digest AND added = 0;"
+    "CREATE INDEX command_history_by_age ON command_history (uid, added);",
 };
 
 static const char *const checkpoints_steps[] = {

@@ -1,6 +1,7 @@
 /* test_command_history_rows.c: what is kept of the earlier runs of a user's commands is bounded. */
 #include "daemon/store/command_history_rows.h"
 #include "daemon/store/connection.h"
+#include "daemon/store/statement.h"
 #include "tests/support/store_fixture.h"
 
 #include <setjmp.h>
@@ -131,11 +132,50 @@ static void commands_are_learnt_after_a_clock_that_ran_ahead(void **state)
     write_in_store(run_after_future);
 }
 
+static int64_t rows_of_user(struct store_connection *connection, struct error *error)
+{
+    AUTO_STATEMENT struct statement row =
+        statement_open(connection, "SELECT count(*) FROM command_history WHERE uid = 5", error);
+
+    assert_true(statement_next(&row) > 0);
+    return statement_int(&row, 0);
+}
+
+/* A database of an earlier traind has rows without a bound: no write deletes them all. */
+static int run_with_surplus(struct store_connection *connection, void *data, struct error *error)
+{
+    const int surplus = 2 * COMMAND_HISTORY_DELETES_MAX + MORE;
+    const int first = COMMAND_HISTORY_ROWS_MAX + surplus;
+    int64_t rows = first;
+
+    (void)data;
+    execute(connection, fill_sql);
+    fill_history(connection, 0, first, 0);
+    for (int i = 0; i < 4; i++) {
+        run_now(connection, first + i, error);
+        rows += 1 - COMMAND_HISTORY_DELETES_MAX;
+        if (rows < COMMAND_HISTORY_ROWS_MAX)
+            rows = COMMAND_HISTORY_ROWS_MAX;
+        assert_int_equal(rows_of_user(connection, error), rows);
+    }
+    assert_int_equal(rows, COMMAND_HISTORY_ROWS_MAX);
+    for (int i = 0; i < first + 4; i++)
+        assert_int_equal(rows_of(connection, 5, i, error), i >= surplus + 4);
+    return 0;
+}
+
+static void many_commands_are_forgotten_in_slices(void **state)
+{
+    (void)state;
+    write_in_store(run_with_surplus);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_oldest_commands_of_a_user_are_forgotten),
         cmocka_unit_test(commands_are_learnt_after_a_clock_that_ran_ahead),
+        cmocka_unit_test(many_commands_are_forgotten_in_slices),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
