@@ -101,10 +101,14 @@ static int seconds_sum(struct store_connection *connection, int64_t job, double 
     return row.result < 0 ? row.result : 0;
 }
 
+/* What is added is always the newest of its user: a clock that ran ahead has left rows of times to
+ * come, and none that is written after them may pass for older. */
 static const char replace_history[] =
     "INSERT OR REPLACE INTO command_history (uid, digest, " COLUMNS ", added)"
     " SELECT uid, plan_digest, :device_type, :runs, :seconds, :squares, :cores, :memory,"
-    "  :device_memory, :utilisation, :held_none, " SQL_NOW
+    "  :device_memory, :utilisation, :held_none,"
+    "  max(" SQL_NOW ", coalesce((SELECT max(added) FROM command_history"
+    "   WHERE command_history.uid = job.uid), 0) + 0.001)"
     " FROM job WHERE id = :job AND plan_digest IS NOT NULL";
 
 static int row_replace(struct store_connection *connection, int64_t job, const char *device_type,
@@ -131,16 +135,17 @@ static const char delete_oldest[] =
     " AND (digest, device_type) IN"
     "  (SELECT digest, device_type FROM command_history"
     "    WHERE uid = (SELECT uid FROM job WHERE id = :job)"
-    "    ORDER BY added DESC LIMIT -1 OFFSET :most)";
+    "    ORDER BY added DESC LIMIT :deletes OFFSET :most)";
 
-/* Forgets what the job's owner has not run for the longest time: each word of a command makes a
- * command of its own, as points of sweeps have them. */
+/* Forgets what the job's owner has not run for a long time: each word of a command makes a command
+ * of its own, as points of sweeps have them. */
 static int oldest_delete(struct store_connection *connection, int64_t job, struct error *error)
 {
     AUTO_STATEMENT struct statement statement = statement_open(connection, delete_oldest, error);
 
     statement_bind_int(&statement, ":job", job);
     statement_bind_int(&statement, ":most", COMMAND_HISTORY_ROWS_MAX);
+    statement_bind_int(&statement, ":deletes", COMMAND_HISTORY_DELETES_MAX);
     return statement_run(&statement);
 }
 

@@ -4,10 +4,14 @@
 #include "daemon/store/store.h"
 #include "daemon/work/command_history.h"
 
-enum { COMMAND_HISTORY_ROWS_MAX = 1000 }; /* of one user */
+enum {
+    COMMAND_HISTORY_ROWS_MAX = 1000,  /* of one user */
+    COMMAND_HISTORY_DELETES_MAX = 200 /* at once: nobody else writes meanwhile */
+};
 
 /* On the writer, in the transaction that stores the end of `job`: adds the run to the history. Of
- * more rows than COMMAND_HISTORY_ROWS_MAX of its owner the oldest are forgotten. */
+ * more rows than COMMAND_HISTORY_ROWS_MAX of its owner the newest are kept. The others are
+ * forgotten, at most COMMAND_HISTORY_DELETES_MAX with each command that is new. */
 int command_history_store(struct store_connection *connection, int64_t job, const char *device_type,
                           const struct command_run *run, struct error *error);
 

@@ -296,11 +296,20 @@ static const char *const jobs_steps[] = {
     ") STRICT, WITHOUT ROWID;",
     /* 22: when a run of the command was added last: the oldest commands are forgotten */
     "ALTER TABLE command_history ADD COLUMN added REAL NOT NULL DEFAULT 0;",
-    /* 23: 1: a search over the sweep whose trials may have results that are not stored yet */
+    /* 23: sweep.results_due: 1: a search whose trials may have results that are not stored yet. Of
+     * commands that ran before step 22 their last attempt says when, where it is known; and an
+     * index by which the oldest are found without reading all commands of the user */
     "ALTER TABLE sweep ADD COLUMN results_due INTEGER NOT NULL DEFAULT 0;"
     "UPDATE sweep SET results_due = 1 WHERE json_valid(axes) AND json_type(axes, '$.search') ="
     "  'object' AND ((cancelled IS NULL AND expanded < points) OR EXISTS (SELECT 1 FROM job WHERE"
-    "  job.sweep = first_job AND state NOT IN ('done', 'failed', 'cancelled')));",
+    "  job.sweep = first_job AND state NOT IN ('done', 'failed', 'cancelled')));"
+    "UPDATE command_history SET added = last FROM"
+    "  (SELECT uid AS user, plan_digest, max(attempt.ended) AS last"
+    "    FROM job JOIN attempt ON attempt.job = job.id"
+    "    WHERE kind = 'command' AND plan_digest IS NOT NULL AND attempt.ended IS NOT NULL"
+    "    GROUP BY uid, plan_digest)"
+    "  WHERE uid = user AND digest = plan_digest AND added = 0;"
+    "CREATE INDEX command_history_by_age ON command_history (uid, added);",
 };
 
 static const char *const checkpoints_steps[] = {

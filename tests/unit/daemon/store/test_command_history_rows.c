@@ -1,6 +1,7 @@
 /* test_command_history_rows.c: what is kept of the earlier runs of a user's commands is bounded. */
 #include "daemon/store/command_history_rows.h"
 #include "daemon/store/connection.h"
+#include "daemon/store/statement.h"
 #include "tests/support/store_fixture.h"
 
 #include <setjmp.h>
@@ -66,24 +67,115 @@ static int run_all(struct store_connection *connection, void *data, struct error
     return 0;
 }
 
-static void the_oldest_commands_of_a_user_are_forgotten(void **state)
+static void write_in_store(store_work work)
 {
     struct store_fixture fixture;
 
-    (void)state;
     store_fixture_begin(&fixture);
     store_fixture_open(&fixture);
-    store_write(fixture.store, run_all, NULL, NULL);
+    store_write(fixture.store, work, NULL, NULL);
     while (store_pending(fixture.store) > 0)
         uv_run(&fixture.loop, UV_RUN_ONCE);
     store_fixture_close(&fixture);
     store_fixture_end(&fixture);
 }
 
+static void the_oldest_commands_of_a_user_are_forgotten(void **state)
+{
+    (void)state;
+    write_in_store(run_all);
+}
+
+/* The user's history of commands `from` to `to - 1`: the higher the number, the later they ran. */
+static void fill_history(struct store_connection *connection, int from, int to, double time)
+{
+    char sql[512];
+
+    snprintf(sql, sizeof sql,
+             "WITH number (n) AS (SELECT %d UNION ALL SELECT n + 1 FROM number WHERE n < %d)"
+             "INSERT INTO command_history (uid, digest, device_type, runs, seconds, squares, cores,"
+             "  memory, device_memory, added)"
+             " SELECT 5, 'command ' || n, 'cpu', 1, 1, 0, 1, 0, 0, %f + n FROM number",
+             from, to - 1, time);
+    execute(connection, sql);
+}
+
+static void run_now(struct store_connection *connection, int number, struct error *error)
+{
+    const struct command_run run = {.completed = true, .seconds = 1};
+    char sql[160];
+
+    snprintf(sql, sizeof sql, "UPDATE job SET plan_digest = 'command %d' WHERE id = 1", number);
+    execute(connection, sql);
+    assert_int_equal(command_history_store(connection, 1, "cpu", &run, error), 0);
+}
+
+static int run_after_future(struct store_connection *connection, void *data, struct error *error)
+{
+    const int first = COMMAND_HISTORY_ROWS_MAX;
+
+    (void)data;
+    execute(connection, fill_sql);
+    fill_history(connection, 0, COMMAND_HISTORY_ROWS_MAX, 9e9);
+    for (int i = first; i < first + MORE; i++)
+        run_now(connection, i, error);
+    run_now(connection, MORE, error); /* which would be the oldest by now */
+    run_now(connection, first + MORE, error);
+    for (int i = 0; i <= first + MORE; i++)
+        assert_int_equal(rows_of(connection, 5, i, error), i >= MORE && i != MORE + 1);
+    return 0;
+}
+
+static void commands_are_learnt_after_a_clock_that_ran_ahead(void **state)
+{
+    (void)state;
+    write_in_store(run_after_future);
+}
+
+static int64_t rows_of_user(struct store_connection *connection, struct error *error)
+{
+    AUTO_STATEMENT struct statement row =
+        statement_open(connection, "SELECT count(*) FROM command_history WHERE uid = 5", error);
+
+    assert_true(statement_next(&row) > 0);
+    return statement_int(&row, 0);
+}
+
+/* A database of an earlier traind has rows without a bound: no write deletes them all. */
+static int run_with_surplus(struct store_connection *connection, void *data, struct error *error)
+{
+    const int surplus = 2 * COMMAND_HISTORY_DELETES_MAX + MORE;
+    const int first = COMMAND_HISTORY_ROWS_MAX + surplus;
+    int64_t rows = first;
+
+    (void)data;
+    execute(connection, fill_sql);
+    fill_history(connection, 0, first, 0);
+    for (int i = 0; i < 4; i++) {
+        run_now(connection, first + i, error);
+        rows += 1 - COMMAND_HISTORY_DELETES_MAX;
+        if (rows < COMMAND_HISTORY_ROWS_MAX)
+            rows = COMMAND_HISTORY_ROWS_MAX;
+        assert_int_equal(rows_of_user(connection, error), rows);
+    }
+    assert_int_equal(rows, COMMAND_HISTORY_ROWS_MAX);
+    for (int i = 0; i < first + 4; i++)
+        assert_int_equal(rows_of(connection, 5, i, error), i >= surplus + 4);
+    return 0;
+}
+
+static void many_commands_are_forgotten_in_slices(void **state)
+{
+    (void)state;
+    write_in_store(run_with_surplus);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_oldest_commands_of_a_user_are_forgotten),
+        cmocka_unit_test(commands_are_learnt_after_a_clock_that_ran_ahead),
+        cmocka_unit_test(many_commands_are_forgotten_in_slices),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

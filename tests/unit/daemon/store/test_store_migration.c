@@ -82,7 +82,8 @@ static int read_number(const struct store_fixture *fixture, const char *database
 static const struct released {
     int jobs, checkpoints; /* the versions of the schemas */
     int rows;              /* in table checkpoint */
-} released_schemas[] = {{1, 1, 1}, {2, 1, 1}, {9, 1, 1}, {13, 2, 2}, {14, 2, 2}, {20, 2, 2}};
+} released_schemas[] = {{1, 1, 1},  {2, 1, 1},  {9, 1, 1},  {13, 2, 2},
+                        {14, 2, 2}, {20, 2, 2}, {21, 2, 2}, {22, 2, 2}};
 
 static void load_released(struct store_fixture *old, const struct released *released)
 {
@@ -157,11 +158,69 @@ static void migrations_keep_what_numbers_were_given_out(void **state)
     }
 }
 
+/* Two jobs of one command, a native job whose plan has the same digest, a command that another user
+ * has run, one whose run has not ended, and one whose jobs were removed. */
+static const char commands_sql[] =
+    "INSERT INTO job (id, name, kind, state, uid, user, priority, spec, plan_digest, submitted) "
+    "VALUES"
+    " (91, 'x', 'command', 'done', 1000, 'u', 0, '{}', 'twice', 1),"
+    " (92, 'x', 'command', 'failed', 1000, 'u', 0, '{}', 'twice', 1),"
+    " (93, 'x', 'native', 'done', 1000, 'u', 0, '{}', 'twice', 1),"
+    " (94, 'x', 'command', 'done', 1001, 'v', 0, '{}', 'another', 1),"
+    " (95, 'x', 'command', 'running', 1000, 'u', 0, '{}', 'running', 1);"
+    "INSERT INTO attempt (job, number, device, started, ended) VALUES (91, 1, 'cpu', 10, 20),"
+    " (91, 2, 'cpu', 30, 40), (92, 1, 'GPU-1', 50, 60), (93, 1, 'cpu', 70, 80),"
+    " (94, 1, 'cpu', 90, 100), (95, 1, 'cpu', 90, NULL);"
+    "INSERT INTO command_history (uid, digest, device_type, runs, seconds, squares, cores, memory,"
+    " device_memory) VALUES"
+    " (1000, 'twice', 'cpu', 1, 1, 0, 1, 0, 0), (1000, 'twice', 'GPU', 1, 1, 0, 1, 0, 0),"
+    " (1001, 'another', 'cpu', 1, 1, 0, 1, 0, 0), (1000, 'another', 'cpu', 1, 1, 0, 1, 0, 0),"
+    " (1000, 'running', 'cpu', 1, 1, 0, 1, 0, 0), (1000, 'removed', 'cpu', 1, 1, 0, 1, 0, 0);";
+
+/* The last attempts of its jobs say when a command ran, so that those that ran last are kept. */
+static void migrations_tell_when_a_command_ran_last(void **state)
+{
+    static const struct {
+        const char *where;
+        int added;
+    } commands[] = {{"uid = 1000 AND digest = 'twice' AND device_type = 'cpu'", 60},
+                    {"uid = 1000 AND digest = 'twice' AND device_type = 'GPU'", 60},
+                    {"uid = 1001 AND digest = 'another'", 100},
+                    {"uid = 1000 AND digest = 'another'", 0},
+                    {"uid = 1000 AND digest = 'running'", 0},
+                    {"uid = 1000 AND digest = 'removed'", 0}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof released_schemas / sizeof *released_schemas; i++) {
+        struct store_fixture old;
+
+        if (released_schemas[i].jobs < 5) /* which had no such table */
+            continue;
+        load_released(&old, &released_schemas[i]);
+        run_sql(&old, "traind.db", commands_sql);
+        store_fixture_open(&old);
+        store_fixture_close(&old);
+        for (size_t k = 0; k < sizeof commands / sizeof *commands; k++) {
+            char query[160];
+
+            snprintf(query, sizeof query, "SELECT added FROM command_history WHERE %s",
+                     commands[k].where);
+            assert_int_equal(read_number(&old, "traind.db", query), commands[k].added);
+        }
+        if (released_schemas[i].jobs == 22) /* whose daemon may have stored a run */
+            assert_int_equal(read_number(&old, "traind.db",
+                                         "SELECT added FROM command_history WHERE digest = '01'"),
+                             1700000500);
+        store_fixture_end(&old);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(released_schemas_migrate),
         cmocka_unit_test(migrations_keep_what_numbers_were_given_out),
+        cmocka_unit_test(migrations_tell_when_a_command_ran_last),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
