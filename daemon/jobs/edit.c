@@ -22,6 +22,7 @@
 #include "daemon/jobs/parts.h"
 #include "daemon/jobs/planning_turns.h"
 #include "daemon/jobs/predict.h"
+#include "daemon/jobs/search_verdicts.h"
 #include "daemon/jobs/searches.h"
 #include "daemon/jobs/start_times.h"
 #include "daemon/jobs/sweeps.h"
@@ -79,6 +80,7 @@ static void thaw(struct jobs *jobs, struct job *job, const struct job_edit *edit
                   planning_turns_find(jobs, job->id);
 
     job->frozen = false;
+    search_exploits_go_on(jobs);
     if (job->state == JOB_PAUSED) {
         search_job_rests(jobs, job);
         return;

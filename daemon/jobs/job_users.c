@@ -97,10 +97,9 @@ void job_users_charge(struct jobs *jobs, const struct attempt *attempt)
     /* uses the daemon's own times, because `started` comes from the job's user */
     if (!user || attempt->started <= 0)
         return;
-    user->usage = usage_at(user, now) + attempt->claim.device_count *
-                                            fmax(now - attempt->launched -
-                                                     attempt_suspended_seconds(attempt, now),
-                                                 0);
+    user->usage = usage_at(user, now) +
+                  attempt->claim.device_count *
+                      fmax(now - attempt->launched - attempt_suspended_seconds(attempt, now), 0);
     user->usage_time = now;
 }
 

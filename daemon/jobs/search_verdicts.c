@@ -198,10 +198,12 @@ void search_run_judge(struct jobs *jobs, struct search_run *run)
 /* ---- population based training --------------------------------------------------------------- */
 
 /* A trial that gets the checkpoint of another one, or what a command has saved, and changed
- * values. One after the other in the whole daemon: copies of many files would else take all threads
- * of the pool, and those of many checkpoints one transaction. */
+ * values. One after the other in the whole daemon, by turns of users: copies of many files would
+ * else take all threads of the pool, and those of many checkpoints one transaction. */
 struct exploit {
     struct exploit *next;
+    uint64_t round; /* of turns: each user has one of each round; the queue is sorted by it */
+    bool begun;
     struct jobs *jobs;
     struct search_run *run;
     struct search_verdict verdict;
@@ -236,32 +238,14 @@ static void exploit_free(struct exploit *exploit)
     free(exploit);
 }
 
-static void exploit_run(struct exploit *exploit);
-
-/* The first exploit has ended: it leaves the queue, and the next one begins. */
-static void exploits_go_on(struct jobs *jobs)
-{
-    jobs->exploits = jobs->exploits->next;
-    while (jobs->stopping && jobs->exploits) { /* the next daemon judges their trials again */
-        struct exploit *exploit = jobs->exploits;
-
-        jobs->exploits = exploit->next;
-        exploit->run->exploits--;
-        jobs_edit_release(&exploit->editing);
-        exploit_free(exploit);
-    }
-    if (jobs->exploits)
-        exploit_run(jobs->exploits);
-}
-
 /* The trial goes on, be it as it was. */
-static void exploit_end(struct exploit *exploit, int result, const struct error *error)
+static void exploit_close(struct exploit *exploit, int result, const struct error *error)
 {
     struct jobs *jobs = exploit->jobs;
     struct search_run *run = exploit->run;
     struct job *job = jobs->stopping ? NULL : live_job(jobs, run, exploit->trial);
 
-    if (result < 0 && !jobs->stopping) {
+    if (job && result < 0) {
         char sentence[JOB_REASON_MAX];
 
         snprintf(sentence, sizeof sentence,
@@ -272,12 +256,42 @@ static void exploit_end(struct exploit *exploit, int result, const struct error 
     if (job)
         trial_pass(jobs, run, exploit->trial, &exploit->verdict, job);
     run->exploits--;
-    exploits_go_on(jobs);
+    jobs_edit_release(&exploit->editing);
     exploit_free(exploit);
     if (jobs->stopping || run->busy || run->exploits > 0) /* the last one's end lets all go on */
         return;
     search_run_judge(jobs, run);
     run->changed(jobs, run->owner);
+}
+
+static int exploit_run(struct exploit *exploit, struct error *error);
+
+/* One that cannot begin leaves the queue, and the next one begins. */
+void search_exploits_go_on(struct jobs *jobs)
+{
+    while (jobs->exploits && !jobs->exploits->begun) {
+        struct exploit *exploit = jobs->exploits;
+        const struct job *job = live_job(jobs, exploit->run, exploit->trial);
+        struct error error = {0};
+        int result;
+
+        if (job && job->frozen && !jobs->stopping)
+            return; /* the end of that edit comes here again */
+        result = jobs->stopping ? -ECANCELED : exploit_run(exploit, &error);
+        if (result == 0)
+            return;
+        jobs->exploits = exploit->next; /* while the daemon ends, the next one judges its trial */
+        exploit_close(exploit, result, &error);
+    }
+}
+
+static void exploit_end(struct exploit *exploit, int result, const struct error *error)
+{
+    struct jobs *jobs = exploit->jobs;
+
+    jobs->exploits = exploit->next;
+    exploit_close(exploit, result, error);
+    search_exploits_go_on(jobs);
 }
 
 static void on_edited(struct job_editing *editing, int result, const struct error *error)
@@ -290,7 +304,6 @@ static void on_edited(struct job_editing *editing, int result, const struct erro
         json_object_put(run->chosen[exploit->trial]);
         run->chosen[exploit->trial] = TAKE_POINTER(exploit->values);
     }
-    jobs_edit_release(editing);
     exploit_end(exploit, result, error);
 }
 
@@ -313,25 +326,41 @@ static void on_folder_copied(uv_work_t *work, int status)
         jobs_edit(exploit->jobs->daemon, &exploit->editing);
 }
 
-static void exploit_run(struct exploit *exploit)
+/* From here on nobody else edits the trial. An error, with a sentence: it cannot be changed. */
+static int exploit_run(struct exploit *exploit, struct error *error)
 {
     struct jobs *jobs = exploit->jobs;
+    struct job *job = live_job(jobs, exploit->run, exploit->trial);
+    int result;
 
-    if (exploit->command && live_job(jobs, exploit->run, exploit->trial))
+    if (!job)
+        return error_set(error, -ERROR_NO_SUCH_JOB, "it has ended");
+    if (job->state != JOB_PAUSED)
+        return error_set(error, -EBUSY, "somebody has let it go on");
+    result = jobs_edit_reserve(jobs->daemon, &exploit->editing, error);
+    if (result < 0)
+        return result;
+    exploit->begun = true;
+    if (exploit->command)
         daemon_queue_work(jobs->daemon, &exploit->work, folder_work, on_folder_copied);
-    else /* which refuses a job that was cancelled meanwhile */
+    else
         jobs_edit(jobs->daemon, &exploit->editing);
+    return 0;
 }
 
 static void exploit_queue(struct jobs *jobs, struct exploit *exploit)
 {
-    struct exploit **last = &jobs->exploits;
+    struct exploit **place = &jobs->exploits;
 
-    while (*last)
-        last = &(*last)->next;
-    *last = exploit;
-    if (jobs->exploits == exploit)
-        exploit_run(exploit);
+    exploit->round = jobs->exploits ? jobs->exploits->round : 0;
+    for (const struct exploit *other = jobs->exploits; other; other = other->next)
+        if (other->uid == exploit->uid)
+            exploit->round = other->round + 1;
+    while (*place && (*place)->round <= exploit->round)
+        place = &(*place)->next;
+    exploit->next = *place;
+    *place = exploit;
+    search_exploits_go_on(jobs);
 }
 
 static void exploit_begin(struct jobs *jobs, struct search_run *run, uint32_t trial,
@@ -364,8 +393,7 @@ static void exploit_begin(struct jobs *jobs, struct search_run *run, uint32_t tr
                     .done = on_edited,
                     .data = exploit},
     };
-    if (sweep_values_apply(exploit->values, NULL, &exploit->changes, &error) < 0 ||
-        jobs_edit_reserve(jobs->daemon, &exploit->editing, &error) < 0) {
+    if (sweep_values_apply(exploit->values, NULL, &exploit->changes, &error) < 0) {
         log_warning("job %lld goes on as it was: %s", (long long)job->id, error.text);
         trial_pass(jobs, run, trial, verdict, job);
         exploit_free(exploit);

@@ -7,3 +7,5 @@
 
 /* Judges all trials. Verdicts that are in effect already change nothing. */
 void search_run_judge(struct jobs *jobs, struct search_run *run);
+/* A trial may have become free to be changed, or has ended: begins the next change that waits. */
+void search_exploits_go_on(struct jobs *jobs);

@@ -439,6 +439,7 @@ bool search_point_left(struct jobs *jobs, struct search_run *run, int64_t index,
                                       .ended = true,
                                       .done = done,
                                       .failed = !done && !run->stopped[index]});
+    search_exploits_go_on(jobs);
     return run->stopped[index];
 }
 
