@@ -18,12 +18,14 @@ import site
 import sys
 import tempfile
 import threading
-from typing import Any, Callable, Deque, Dict, Optional, Set, Tuple, TypeVar
+from typing import Any, Callable, Deque, Dict, Optional, Tuple, TypeVar
 
 from . import device_guess, task
-from .errors import JobFailed, TraindError
-from .jobs import Job, last_output, submit
+from .errors import JobFailed
+from .interruption import Interruption
+from .jobs import Job, cancel_unless_ended, last_output, submit
 from .specification import shell_environment
+from .status import Status
 
 Result = TypeVar("Result")
 OWN_KEYS = ("command", "model", "data", "train")  # of the specification: a call is a command of its own
@@ -94,10 +96,9 @@ class Call:
                       **{"name": self.called.rsplit(".", 1)[-1][:128], **keys, **device, "environment": environment,
                          "shell_environment": shell})
 
-    def result(self, job: Job) -> Any:
-        """Waits for the job; what the function returned. Raises what it raised, or JobFailed where the job ended otherwise. The
-        folder goes, unless the job may need it yet."""
-        status = job.wait()
+    def result(self, job: Job, status: Status) -> Any:
+        """What the function of a job that has ended returned. Raises what it raised, or JobFailed where the job ended otherwise. The
+        folder goes."""
         try:
             succeeded, value, text = pickle.loads((self.folder / task.RESULT).read_bytes())
         except FileNotFoundError:
@@ -109,10 +110,12 @@ class Call:
             raise value
         return value
 
-
     def remove(self) -> None:
         """Arguments and results may be large, and an executor may make many calls."""
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+Waiting = Tuple["concurrent.futures.Future[Any]", Call, Dict[str, Any]]  # a call that is no job yet, with its job's keys
 
 
 class Executor(concurrent.futures.Executor):
@@ -131,10 +134,11 @@ class Executor(concurrent.futures.Executor):
         self._socket, self._keys = socket, keys
         self._threads = concurrent.futures.ThreadPoolExecutor(max_workers, thread_name_prefix="traind")
         self._folder = tempfile.TemporaryDirectory(prefix="traind-tasks.")
-        self._lock = threading.Lock()
-        self._running: Set[Job] = set()
-        self._waiting: Deque[Tuple[concurrent.futures.Future[Any], Call, Dict[str, Any]]] = collections.deque()
-        self._terminated = self._closed = False
+        self._lock = threading.Lock()  # never held while the daemon is asked
+        self._turn = threading.Lock()  # to submit a job
+        self._interruption = Interruption()
+        self._waiting: Deque[Waiting] = collections.deque()
+        self._closed = False
 
     def submit(self, fn: Callable[..., Result], /, *args: Any, **kwargs: Any) -> concurrent.futures.Future[Result]:
         return self.submit_named(function_name(fn), functools.partial(fn, *args, **kwargs))
@@ -146,68 +150,74 @@ class Executor(concurrent.futures.Executor):
         folder = pathlib.Path(tempfile.mkdtemp(dir=self._folder.name))
         try:
             call = Call(folder, called, function)
+            future: concurrent.futures.Future[Result] = concurrent.futures.Future()
+            future.add_done_callback(lambda ended: call.remove() if ended.cancelled() else None)
+            with self._lock:
+                self._threads.submit(self._run_next)
+                self._waiting.append((future, call, {**self._keys, **keys}))
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
-        future: concurrent.futures.Future[Result] = concurrent.futures.Future()
-        future.add_done_callback(lambda ended: call.remove() if ended.cancelled() else None)
-        with self._lock:
-            self._threads.submit(self._run_next)
-            self._waiting.append((future, call, {**self._keys, **keys}))
         return future
+
+    def _take_next(self) -> Optional[Waiting]:
+        with self._lock:
+            while self._waiting:
+                taken = self._waiting.popleft()
+                if taken[0].set_running_or_notify_cancel():
+                    return taken
+        return None
 
     def _run_next(self) -> None:
         """Runs the call that waits longest: jobs are submitted in the order of the calls, whichever thread comes first."""
-        job: Optional[Job] = None
-        with self._lock:  # so that terminate() misses no job
-            while self._waiting:
-                future, call, keys = self._waiting.popleft()
-                if future.set_running_or_notify_cancel():
-                    break
-            else:
+        with self._turn:
+            taken = self._take_next()
+            if not taken:
                 return
+            future, call, keys = taken
             try:
-                if self._terminated:
-                    raise concurrent.futures.CancelledError()
-                job = call.submit(self._socket, keys)
-                self._running.add(job)
+                with self._interruption.here():
+                    job = call.submit(self._socket, keys)
             except BaseException as error:  # noqa: B902 - it belongs to whoever asks for the result
-                failure = error
-        if job is None:
-            call.remove()
-            future.set_exception(failure)
-            return
+                call.remove()
+                future.set_exception(error)
+                return
+        status = self._await(future, job)
+        if status:
+            try:
+                future.set_result(call.result(job, status))
+            except BaseException as error:  # noqa: B902
+                future.set_exception(error)
+
+    def _await(self, future: concurrent.futures.Future[Any], job: Job) -> Optional[Status]:
+        """Waits for the job's end, and cancels it after terminate(). None: the future has the error."""
         try:
-            result = call.result(job)
+            try:
+                with self._interruption.here():
+                    return job.wait()
+            except concurrent.futures.CancelledError:
+                cancel_unless_ended(job)
+                return job.wait()
         except BaseException as error:  # noqa: B902
             future.set_exception(error)
-        else:
-            future.set_result(result)
-        finally:
-            with self._lock:
-                self._running.discard(job)
+        return None
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         self._closed = True
         if cancel_futures:
             with self._lock:
-                for future, _, _ in self._waiting:
-                    if future.cancel():
-                        future.set_running_or_notify_cancel()  # else wait() and as_completed() would wait for it for ever
+                waiting = [*self._waiting]
                 self._waiting.clear()
+            for future, _, _ in waiting:
+                if future.cancel():
+                    future.set_running_or_notify_cancel()  # else wait() and as_completed() would wait for it for ever
         self._threads.shutdown(wait, cancel_futures=cancel_futures)
         if wait:
             self._folder.cleanup()
 
     def terminate(self) -> None:
-        """Cancels all that has not ended, jobs included."""
-        with self._lock:
-            self._terminated = True
-            for job in self._running:
-                try:
-                    job.cancel()
-                except TraindError:  # it has ended meanwhile, or the daemon has
-                    pass
+        """Cancels all that has not ended, jobs included, and waits for their end."""
+        self._interruption.set()  # the threads that wait cancel their jobs: they free the connections for that
         self.shutdown(cancel_futures=True)
 
     def __exit__(self, kind: Any, *_: object) -> None:

@@ -2,10 +2,10 @@
 from __future__ import annotations
 
 import operator
-from typing import Any, Dict, Iterator, List, Optional, Sequence, SupportsIndex, Union
+from typing import Any, Dict, Generator, Iterator, List, Optional, Sequence, SupportsIndex, Union
 
 from . import address, varlink
-from .errors import JobFailed, NoSuchJob, TraindError, listed
+from .errors import InvalidState, JobFailed, NoSuchJob, TraindError, listed
 from .metric_rows import Metric, Metrics
 from .snapshot import with_snapshot
 from .specification import Specification, complete
@@ -64,7 +64,7 @@ class Job:
     def metrics(self, names: Names = None) -> Metrics:
         return metrics(self, names, socket=self.socket)
 
-    def follow_metrics(self, names: Names = None) -> Iterator[Metric]:
+    def follow_metrics(self, names: Names = None) -> Generator[Metric, None, None]:
         """The rows that there are, and each that comes, until the job has ended."""
         parameters: Dict[str, Any] = {"id": self.id, "names": name_list(names)}
         for reply in varlink.stream("Metrics", parameters, socket=self.socket):
@@ -129,6 +129,13 @@ def last_output(job: Job) -> str:
         return job.output(tail=OUTPUT_TAIL)
     except TraindError:
         return ""
+
+
+def cancel_unless_ended(job: Job) -> None:
+    try:
+        job.cancel()
+    except (InvalidState, NoSuchJob):  # it has ended meanwhile
+        pass
 
 
 def run(job: Specification, *, check: bool = True, timeout: Optional[float] = None, socket: Optional[str] = None,
