@@ -18,12 +18,14 @@ import site
 import sys
 import tempfile
 import threading
+import warnings
+import weakref
 from typing import Any, Callable, Deque, Dict, Optional, Tuple, TypeVar
 
 from . import device_guess, task
-from .errors import JobFailed
+from .errors import JobFailed, NoSuchJob, TraindError
 from .interruption import Interruption
-from .jobs import Job, cancel_unless_ended, last_output, submit
+from .jobs import Job, cancel_unless_ended, last_output, may_run_on, submit
 from .specification import shell_environment
 from .status import Status
 
@@ -31,6 +33,7 @@ Result = TypeVar("Result")
 OWN_KEYS = ("command", "model", "data", "train")  # of the specification: a call is a command of its own
 NO_RESULT = ", but the function left its program, as by sys.exit(), and returned nothing"
 WORKERS = 32  # each waits on a connection, of which a user has ConnectionsPerUser (64)
+STACK_LEVEL = 5  # of a warning: who ended the executor, more or less
 
 
 class RemoteError(Exception):
@@ -118,6 +121,14 @@ class Call:
 Waiting = Tuple["concurrent.futures.Future[Any]", Call, Dict[str, Any]]  # a call that is no job yet, with its job's keys
 
 
+def remove_empty(folder: str) -> None:
+    """Unless it has files that a job may need: each call removes its own."""
+    try:
+        os.rmdir(folder)
+    except OSError:
+        pass
+
+
 class Executor(concurrent.futures.Executor):
     """Runs each call as a job. `max_workers`: how many jobs are in traind's hands at once; it runs as many as fit. `keys`:
     keys of each job's specification.
@@ -133,11 +144,13 @@ class Executor(concurrent.futures.Executor):
                 raise ValueError(f"{name} cannot be set: each job of an executor runs a function; traind.submit() takes {name}")
         self._socket, self._keys = socket, keys
         self._threads = concurrent.futures.ThreadPoolExecutor(max_workers, thread_name_prefix="traind")
-        self._folder = tempfile.TemporaryDirectory(prefix="traind-tasks.")
+        self._folder = tempfile.mkdtemp(prefix="traind-tasks.")
+        weakref.finalize(self, remove_empty, self._folder)
         self._lock = threading.Lock()  # never held while the daemon is asked
         self._turn = threading.Lock()  # to submit a job
         self._interruption = Interruption()
         self._waiting: Deque[Waiting] = collections.deque()
+        self._left: Dict[Job, Call] = {}  # could not be cancelled when their wait failed, so they may run
         self._closed = False
 
     def submit(self, fn: Callable[..., Result], /, *args: Any, **kwargs: Any) -> concurrent.futures.Future[Result]:
@@ -147,7 +160,7 @@ class Executor(concurrent.futures.Executor):
         """As submit(). `called`: the name by which traind learns what such calls take. `keys`: of this job alone."""
         if self._closed:
             raise RuntimeError("cannot schedule new futures after shutdown")  # in the words of concurrent.futures
-        folder = pathlib.Path(tempfile.mkdtemp(dir=self._folder.name))
+        folder = pathlib.Path(tempfile.mkdtemp(dir=self._folder))
         try:
             call = Call(folder, called, function)
             future: concurrent.futures.Future[Result] = concurrent.futures.Future()
@@ -182,24 +195,37 @@ class Executor(concurrent.futures.Executor):
                 call.remove()
                 future.set_exception(error)
                 return
-        status = self._await(future, job)
-        if status:
+        status = self._await(future, call, job)
+        if status and not future.done():
             try:
                 future.set_result(call.result(job, status))
             except BaseException as error:  # noqa: B902
                 future.set_exception(error)
 
-    def _await(self, future: concurrent.futures.Future[Any], job: Job) -> Optional[Status]:
-        """Waits for the job's end, and cancels it after terminate(). None: the future has the error."""
+    def _await(self, future: concurrent.futures.Future[Any], call: Call, job: Job) -> Optional[Status]:
+        """Waits for the job's end. One that cannot be waited for is cancelled: nobody would get its result. None: the future has the
+        error, and the job is gone, or may run."""
         try:
-            try:
-                with self._interruption.here():
-                    return job.wait()
-            except concurrent.futures.CancelledError:
-                cancel_unless_ended(job)
+            with self._interruption.here():
                 return job.wait()
+        except concurrent.futures.CancelledError:  # by terminate()
+            pass
         except BaseException as error:  # noqa: B902
             future.set_exception(error)
+        try:
+            cancel_unless_ended(job)
+            status = job.wait()
+            if future.done():
+                call.remove()
+            return status
+        except BaseException as error:  # noqa: B902
+            if isinstance(error, NoSuchJob):
+                call.remove()
+            else:
+                with self._lock:
+                    self._left[job] = call
+            if not future.done():
+                future.set_exception(error)
         return None
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
@@ -213,7 +239,23 @@ class Executor(concurrent.futures.Executor):
                     future.set_running_or_notify_cancel()  # else wait() and as_completed() would wait for it for ever
         self._threads.shutdown(wait, cancel_futures=cancel_futures)
         if wait:
-            self._folder.cleanup()
+            self._end_left()
+            remove_empty(self._folder)
+
+    def _end_left(self) -> None:
+        """Tries once more to cancel what may run. The files of what cannot be cancelled stay."""
+        while self._left:
+            job, call = next(iter(self._left.items()))
+            try:
+                cancel_unless_ended(job)
+                job.wait()
+            except NoSuchJob:
+                pass
+            except TraindError as error:  # it would be that of the others, too
+                warnings.warn(f"{may_run_on(self._left, error)}. Files of theirs stay in {self._folder}", stacklevel=STACK_LEVEL)
+                return
+            call.remove()
+            del self._left[job]
 
     def terminate(self) -> None:
         """Cancels all that has not ended, jobs included, and waits for their end."""

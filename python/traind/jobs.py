@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import operator
-from typing import Any, Dict, Generator, Iterator, List, Optional, Sequence, SupportsIndex, Union
+from typing import Any, Dict, Generator, Iterable, Iterator, List, Optional, Sequence, SupportsIndex, Union
 
 from . import address, varlink
 from .errors import InvalidState, JobFailed, NoSuchJob, TraindError, listed
@@ -136,6 +136,12 @@ def cancel_unless_ended(job: Job) -> None:
         job.cancel()
     except (InvalidState, NoSuchJob):  # it has ended meanwhile
         pass
+
+
+def may_run_on(jobs: Iterable[Job], error: TraindError) -> str:
+    """The warning where jobs that nobody waits for any more could not be cancelled."""
+    numbers = [job.id for job in jobs]
+    return f"not cancelled, and may run on: {listed(numbers)}: {error}; `trainctl cancel {numbers[0]}` ends such a job"
 
 
 def run(job: Specification, *, check: bool = True, timeout: Optional[float] = None, socket: Optional[str] = None,

@@ -22,7 +22,7 @@ from optuna.trial import Trial, TrialState
 
 from .errors import TraindError
 from .interruption import Interruption
-from .jobs import Job, cancel_unless_ended
+from .jobs import Job, cancel_unless_ended, may_run_on
 
 MakeJob = Callable[[Trial], Job]
 
@@ -121,5 +121,5 @@ class Search:
 def cancel(job: Job) -> None:
     try:
         cancel_unless_ended(job)
-    except TraindError:  # the daemon is away
-        pass
+    except TraindError as error:
+        warnings.warn(may_run_on([job], error))
