@@ -18,17 +18,22 @@ import site
 import sys
 import tempfile
 import threading
-from typing import Any, Callable, Deque, Dict, Optional, Set, Tuple, TypeVar
+import warnings
+import weakref
+from typing import Any, Callable, Deque, Dict, Optional, Tuple, TypeVar
 
 from . import device_guess, task
-from .errors import JobFailed, TraindError
-from .jobs import Job, last_output, submit
+from .errors import JobFailed, NoSuchJob, TraindError
+from .interruption import Interruption
+from .jobs import Job, cancel_unless_ended, last_output, may_run_on, submit
 from .specification import shell_environment
+from .status import Status
 
 Result = TypeVar("Result")
 OWN_KEYS = ("command", "model", "data", "train")  # of the specification: a call is a command of its own
 NO_RESULT = ", but the function left its program, as by sys.exit(), and returned nothing"
 WORKERS = 32  # each waits on a connection, of which a user has ConnectionsPerUser (64)
+STACK_LEVEL = 5  # of a warning: who ended the executor, more or less
 
 
 class RemoteError(Exception):
@@ -94,10 +99,9 @@ class Call:
                       **{"name": self.called.rsplit(".", 1)[-1][:128], **keys, **device, "environment": environment,
                          "shell_environment": shell})
 
-    def result(self, job: Job) -> Any:
-        """Waits for the job; what the function returned. Raises what it raised, or JobFailed where the job ended otherwise. The
-        folder goes, unless the job may need it yet."""
-        status = job.wait()
+    def result(self, job: Job, status: Status) -> Any:
+        """What the function of a job that has ended returned. Raises what it raised, or JobFailed where the job ended otherwise. The
+        folder goes."""
         try:
             succeeded, value, text = pickle.loads((self.folder / task.RESULT).read_bytes())
         except FileNotFoundError:
@@ -109,10 +113,20 @@ class Call:
             raise value
         return value
 
-
     def remove(self) -> None:
         """Arguments and results may be large, and an executor may make many calls."""
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+Waiting = Tuple["concurrent.futures.Future[Any]", Call, Dict[str, Any]]  # a call that is no job yet, with its job's keys
+
+
+def remove_empty(folder: str) -> None:
+    """Unless it has files that a job may need: each call removes its own."""
+    try:
+        os.rmdir(folder)
+    except OSError:
+        pass
 
 
 class Executor(concurrent.futures.Executor):
@@ -130,11 +144,14 @@ class Executor(concurrent.futures.Executor):
                 raise ValueError(f"{name} cannot be set: each job of an executor runs a function; traind.submit() takes {name}")
         self._socket, self._keys = socket, keys
         self._threads = concurrent.futures.ThreadPoolExecutor(max_workers, thread_name_prefix="traind")
-        self._folder = tempfile.TemporaryDirectory(prefix="traind-tasks.")
-        self._lock = threading.Lock()
-        self._running: Set[Job] = set()
-        self._waiting: Deque[Tuple[concurrent.futures.Future[Any], Call, Dict[str, Any]]] = collections.deque()
-        self._terminated = self._closed = False
+        self._folder = tempfile.mkdtemp(prefix="traind-tasks.")
+        weakref.finalize(self, remove_empty, self._folder)
+        self._lock = threading.Lock()  # never held while the daemon is asked
+        self._turn = threading.Lock()  # to submit a job
+        self._interruption = Interruption()
+        self._waiting: Deque[Waiting] = collections.deque()
+        self._left: Dict[Job, Call] = {}  # could not be cancelled when their wait failed, so they may run
+        self._closed = False
 
     def submit(self, fn: Callable[..., Result], /, *args: Any, **kwargs: Any) -> concurrent.futures.Future[Result]:
         return self.submit_named(function_name(fn), functools.partial(fn, *args, **kwargs))
@@ -143,71 +160,106 @@ class Executor(concurrent.futures.Executor):
         """As submit(). `called`: the name by which traind learns what such calls take. `keys`: of this job alone."""
         if self._closed:
             raise RuntimeError("cannot schedule new futures after shutdown")  # in the words of concurrent.futures
-        folder = pathlib.Path(tempfile.mkdtemp(dir=self._folder.name))
+        folder = pathlib.Path(tempfile.mkdtemp(dir=self._folder))
         try:
             call = Call(folder, called, function)
+            future: concurrent.futures.Future[Result] = concurrent.futures.Future()
+            future.add_done_callback(lambda ended: call.remove() if ended.cancelled() else None)
+            with self._lock:
+                self._threads.submit(self._run_next)
+                self._waiting.append((future, call, {**self._keys, **keys}))
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
-        future: concurrent.futures.Future[Result] = concurrent.futures.Future()
-        future.add_done_callback(lambda ended: call.remove() if ended.cancelled() else None)
-        with self._lock:
-            self._threads.submit(self._run_next)
-            self._waiting.append((future, call, {**self._keys, **keys}))
         return future
+
+    def _take_next(self) -> Optional[Waiting]:
+        with self._lock:
+            while self._waiting:
+                taken = self._waiting.popleft()
+                if taken[0].set_running_or_notify_cancel():
+                    return taken
+        return None
 
     def _run_next(self) -> None:
         """Runs the call that waits longest: jobs are submitted in the order of the calls, whichever thread comes first."""
-        job: Optional[Job] = None
-        with self._lock:  # so that terminate() misses no job
-            while self._waiting:
-                future, call, keys = self._waiting.popleft()
-                if future.set_running_or_notify_cancel():
-                    break
-            else:
+        with self._turn:
+            taken = self._take_next()
+            if not taken:
                 return
+            future, call, keys = taken
             try:
-                if self._terminated:
-                    raise concurrent.futures.CancelledError()
-                job = call.submit(self._socket, keys)
-                self._running.add(job)
+                with self._interruption.here():
+                    job = call.submit(self._socket, keys)
             except BaseException as error:  # noqa: B902 - it belongs to whoever asks for the result
-                failure = error
-        if job is None:
-            call.remove()
-            future.set_exception(failure)
-            return
+                call.remove()
+                future.set_exception(error)
+                return
+        status = self._await(future, call, job)
+        if status and not future.done():
+            try:
+                future.set_result(call.result(job, status))
+            except BaseException as error:  # noqa: B902
+                future.set_exception(error)
+
+    def _await(self, future: concurrent.futures.Future[Any], call: Call, job: Job) -> Optional[Status]:
+        """Waits for the job's end. One that cannot be waited for is cancelled: nobody would get its result. None: the future has the
+        error, and the job is gone, or may run."""
         try:
-            result = call.result(job)
+            with self._interruption.here():
+                return job.wait()
+        except concurrent.futures.CancelledError:  # by terminate()
+            pass
         except BaseException as error:  # noqa: B902
             future.set_exception(error)
-        else:
-            future.set_result(result)
-        finally:
-            with self._lock:
-                self._running.discard(job)
+        try:
+            cancel_unless_ended(job)
+            status = job.wait()
+            if future.done():
+                call.remove()
+            return status
+        except BaseException as error:  # noqa: B902
+            if isinstance(error, NoSuchJob):
+                call.remove()
+            else:
+                with self._lock:
+                    self._left[job] = call
+            if not future.done():
+                future.set_exception(error)
+        return None
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         self._closed = True
         if cancel_futures:
             with self._lock:
-                for future, _, _ in self._waiting:
-                    if future.cancel():
-                        future.set_running_or_notify_cancel()  # else wait() and as_completed() would wait for it for ever
+                waiting = [*self._waiting]
                 self._waiting.clear()
+            for future, _, _ in waiting:
+                if future.cancel():
+                    future.set_running_or_notify_cancel()  # else wait() and as_completed() would wait for it for ever
         self._threads.shutdown(wait, cancel_futures=cancel_futures)
         if wait:
-            self._folder.cleanup()
+            self._end_left()
+            remove_empty(self._folder)
+
+    def _end_left(self) -> None:
+        """Tries once more to cancel what may run. The files of what cannot be cancelled stay."""
+        while self._left:
+            job, call = next(iter(self._left.items()))
+            try:
+                cancel_unless_ended(job)
+                job.wait()
+            except NoSuchJob:
+                pass
+            except TraindError as error:  # it would be that of the others, too
+                warnings.warn(f"{may_run_on(self._left, error)}. Files of theirs stay in {self._folder}", stacklevel=STACK_LEVEL)
+                return
+            call.remove()
+            del self._left[job]
 
     def terminate(self) -> None:
-        """Cancels all that has not ended, jobs included."""
-        with self._lock:
-            self._terminated = True
-            for job in self._running:
-                try:
-                    job.cancel()
-                except TraindError:  # it has ended meanwhile, or the daemon has
-                    pass
+        """Cancels all that has not ended, jobs included, and waits for their end."""
+        self._interruption.set()  # the threads that wait cancel their jobs: they free the connections for that
         self.shutdown(cancel_futures=True)
 
     def __exit__(self, kind: Any, *_: object) -> None:

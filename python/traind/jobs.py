@@ -2,10 +2,10 @@
 from __future__ import annotations
 
 import operator
-from typing import Any, Dict, Iterator, List, Optional, Sequence, SupportsIndex, Union
+from typing import Any, Dict, Generator, Iterable, Iterator, List, Optional, Sequence, SupportsIndex, Union
 
 from . import address, varlink
-from .errors import JobFailed, NoSuchJob, TraindError, listed
+from .errors import InvalidState, JobFailed, NoSuchJob, TraindError, listed
 from .metric_rows import Metric, Metrics
 from .snapshot import with_snapshot
 from .specification import Specification, complete
@@ -64,7 +64,7 @@ class Job:
     def metrics(self, names: Names = None) -> Metrics:
         return metrics(self, names, socket=self.socket)
 
-    def follow_metrics(self, names: Names = None) -> Iterator[Metric]:
+    def follow_metrics(self, names: Names = None) -> Generator[Metric, None, None]:
         """The rows that there are, and each that comes, until the job has ended."""
         parameters: Dict[str, Any] = {"id": self.id, "names": name_list(names)}
         for reply in varlink.stream("Metrics", parameters, socket=self.socket):
@@ -129,6 +129,19 @@ def last_output(job: Job) -> str:
         return job.output(tail=OUTPUT_TAIL)
     except TraindError:
         return ""
+
+
+def cancel_unless_ended(job: Job) -> None:
+    try:
+        job.cancel()
+    except (InvalidState, NoSuchJob):  # it has ended meanwhile
+        pass
+
+
+def may_run_on(jobs: Iterable[Job], error: TraindError) -> str:
+    """The warning where jobs that nobody waits for any more could not be cancelled."""
+    numbers = [job.id for job in jobs]
+    return f"not cancelled, and may run on: {listed(numbers)}: {error}; `trainctl cancel {numbers[0]}` ends such a job"
 
 
 def run(job: Specification, *, check: bool = True, timeout: Optional[float] = None, socket: Optional[str] = None,

@@ -10,17 +10,19 @@ The jobs know nothing of Optuna and need no storage that all of them reach: they
 """
 from __future__ import annotations
 
+import contextlib
 import math
 import threading
 import warnings
-from concurrent.futures import ThreadPoolExecutor, as_completed
-from typing import Callable, Optional, Sequence, Set, Union
+from concurrent.futures import CancelledError, ThreadPoolExecutor, as_completed
+from typing import Callable, Optional, Sequence, Union
 
 import optuna
 from optuna.trial import Trial, TrialState
 
 from .errors import TraindError
-from .jobs import Job
+from .interruption import Interruption
+from .jobs import Job, cancel_unless_ended, may_run_on
 
 MakeJob = Callable[[Trial], Job]
 
@@ -41,7 +43,7 @@ def optimize(study: optuna.Study, job: MakeJob, n_trials: int, *, metric: Union[
             for trial in as_completed(trials):
                 trial.result()
         except BaseException:
-            search.stop()
+            search.interruption.set()
             raise
 
 
@@ -50,54 +52,63 @@ class Search:
 
     def __init__(self, study: optuna.Study, make_job: MakeJob, metrics: Sequence[str]) -> None:
         self.study, self.make_job, self.metrics = study, make_job, metrics
-        self.lock = threading.Lock()  # suggestions follow each other, and stop() misses no job
-        self.running: Set[Job] = set()
-        self.stopped = False
+        self.turn = threading.Lock()  # suggestions follow each other
+        self.interruption = Interruption()  # each thread cancels its own job then
 
     def run_trial(self) -> None:
-        with self.lock:
-            if self.stopped:
+        with self.turn:
+            if self.interruption.is_set():
                 return
             trial = self.study.ask()
-            try:
-                job = self.make_job(trial)
-                if not isinstance(job, Job):
-                    raise TypeError(f"the function that makes a trial's job returned {job!r}; it must return the job that "
-                                    "traind.submit() gives")
-            except optuna.TrialPruned:
-                self.study.tell(trial, state=TrialState.PRUNED)
-                return
-            except BaseException:
-                self.stopped = True
-                self.study.tell(trial, state=TrialState.FAIL)
-                raise
-            self.running.add(job)
+            job = self.start(trial)
+        if job is None:
+            return
         try:
             trial.set_user_attr("job", job.id)
-            values = self.follow(trial, job)
+            with self.interruption.here():
+                values = self.follow(trial, job)
         except optuna.TrialPruned:
+            cancel(job)
             self.study.tell(trial, state=TrialState.PRUNED)
-        except BaseException:
-            self.stopped = True
-            cancel(job)  # here, as stop() comes later and finds it no more
-            self.study.tell(trial, state=TrialState.FAIL)
-            raise
+        except BaseException as error:
+            cancel(job)
+            self.fail(trial, error)
         else:
             self.study.tell(trial, values, state=None if values else TrialState.FAIL)
-        finally:
-            with self.lock:
-                self.running.discard(job)
+
+    def start(self, trial: Trial) -> Optional[Job]:
+        """The trial's job; None: the trial has ended without one."""
+        try:
+            with self.interruption.here():
+                job = self.make_job(trial)
+            if not isinstance(job, Job):
+                raise TypeError(f"the function that makes a trial's job returned {job!r}; it must return the job that "
+                                "traind.submit() gives")
+            return job
+        except optuna.TrialPruned:
+            self.study.tell(trial, state=TrialState.PRUNED)
+        except BaseException as error:
+            self.fail(trial, error)
+        return None
+
+    def fail(self, trial: Trial, error: BaseException) -> None:
+        """Ends the search by the error, which is what interrupted it where it was interrupted before."""
+        interrupted = isinstance(error, CancelledError) and self.interruption.is_set()
+        self.interruption.set()
+        self.study.tell(trial, state=TrialState.FAIL)
+        if not interrupted:
+            raise error
 
     def follow(self, trial: Trial, job: Job) -> Optional[Sequence[float]]:
         """The trial's values; None: it has failed. TrialPruned: the pruner has ended it."""
         last = dict.fromkeys(self.metrics, math.nan)
-        for row in job.follow_metrics(self.metrics):
-            last[row.name] = row.value
-            if len(self.metrics) == 1 and not math.isnan(row.value):
-                trial.report(row.value, row.step)
-                if trial.should_prune():
-                    cancel(job)
-                    raise optuna.TrialPruned
+        with contextlib.closing(job.follow_metrics(self.metrics)) as rows:  # so that its connection is free to cancel the job
+            for row in rows:
+                last[row.name] = row.value
+                if len(self.metrics) == 1 and not math.isnan(row.value):
+                    trial.report(row.value, row.step)
+                    if trial.should_prune():
+                        raise optuna.TrialPruned
         status = job.wait()
         missing = [name for name, value in last.items() if math.isnan(value)]
         if status.state == "done" and not missing:
@@ -106,15 +117,9 @@ class Search:
         warnings.warn(f"trial {trial.number} has failed: job {job.id} is {status.state}: {why}")
         return None
 
-    def stop(self) -> None:
-        with self.lock:
-            self.stopped = True
-            for job in self.running:
-                cancel(job)
-
 
 def cancel(job: Job) -> None:
     try:
-        job.cancel()
-    except TraindError:  # it has ended meanwhile, or the daemon has
-        pass
+        cancel_unless_ended(job)
+    except TraindError as error:
+        warnings.warn(may_run_on([job], error))

@@ -10,7 +10,7 @@ import time
 import warnings
 from typing import Any, Dict, Iterator, Optional
 
-from . import address, errors, values
+from . import address, errors, interruption, values
 
 Reply = Dict[str, Any]
 
@@ -62,9 +62,12 @@ class Connection:
         self.path = address.choose(path)
         self.buffer = bytearray()
         self.process = os.getpid()
+        self.interruption = interruption.current()
         self.open(deadline)
 
     def open(self, deadline: Optional[float]) -> None:
+        if self.interruption:
+            self.interruption.check()
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             self.connect(deadline)
@@ -92,6 +95,11 @@ class Connection:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if self.interruption:
+            self.interruption.remove(self.socket)
         self.socket.close()
 
     def send(self, data: bytes) -> None:
@@ -100,12 +108,14 @@ class Connection:
         except OSError:
             pass  # the daemon may have said why before it hung up: receive() tells
 
-    def ask(self, data: bytes, deadline: Optional[float] = None, asked: Optional[str] = None) -> Reply:
+    def ask(self, data: bytes, deadline: Optional[float] = None, asked: Optional[str] = None, streams: bool = False) -> Reply:
         """Sends a call and returns its first reply. Where the daemon has refused the connection it has read nothing of the call,
-        which is made again until others have closed theirs."""
+        which is made again until others have closed theirs. `streams`: an interruption ends it at any moment."""
         begun = time.monotonic()
         pause = RECONNECT_SECONDS
         while True:
+            if streams and self.interruption:
+                self.interruption.add(self.socket)
             self.send(data)
             try:
                 return self.receive(deadline, asked)
@@ -117,7 +127,7 @@ class Connection:
                     raise
             time.sleep(pause)
             pause = min(2 * pause, REFUSED_SECONDS_MAX)
-            self.socket.close()
+            self.close()
             self.buffer.clear()
             self.open(deadline)
 
@@ -170,7 +180,7 @@ class Connection:
     def stream(self, method: str, parameters: Reply, deadline: Optional[float] = None, at_once: int = 0) -> Iterator[Reply]:
         """`at_once`: how many replies tell what is so already, and come whenever the daemon is asked."""
         answer = moment_of_answer(deadline) if at_once else deadline
-        message = self.ask(encode(method, parameters, more=True), answer, method if at_once else None)
+        message = self.ask(encode(method, parameters, more=True), answer, method if at_once else None, streams=True)
         replies = 1
         yield message.get("parameters") or {}
         while message.get("continues", False):
