@@ -125,9 +125,16 @@ static int diff_read(const struct snapshot *snapshot, char **diff, size_t *size,
     if (variable)
         program_read(add, variable, &output, &unused, NULL);
     result = program_read(compare, variable, diff, size, error);
+    if (result > 0)
+        program_complain(compare, variable);
     if (index)
         unlink(index);
-    return result > 0 ? error_set(error, -EINVAL, "`git diff HEAD` failed in %s", folder) : result;
+    if (result > 0)
+        return error_set(error, -EINVAL,
+                         "--snapshot: `git diff HEAD` failed in %s, for the reason "
+                         "above; mend that, or name the folder to take, as in --snapshot=.",
+                         folder);
+    return result;
 }
 
 /* Writes the diff into the daemon's file. The id depends on it, too: the same files may be the

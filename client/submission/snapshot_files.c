@@ -66,6 +66,7 @@ void snapshot_files_release(struct snapshot_files *files)
     for (size_t i = 0; i < files->bare_module_count; i++)
         free(files->bare_modules[i]);
     free(files->bare_modules);
+    free(files->plain);
     free(files->names);
     free(files->folder);
     names_release(&files->left_out);
@@ -334,8 +335,13 @@ static int git_list(struct snapshot_files *files, const char *name, const char *
 
     if (result < 0)
         return result;
-    if (result > 0)
-        return error_set(error, -EINVAL, "`git ls-files` failed in %s", path);
+    if (result > 0) {
+        program_complain(arguments, variable);
+        return error_set(error, -EINVAL,
+                         "--snapshot: `git ls-files` failed in %s, for the reason "
+                         "above; mend that, or name the folder to take, as in --snapshot=.",
+                         path);
+    }
     for (size_t at = 0; at < size && result == 0; at += strlen(output + at) + 1) {
         AUTO_FREE char *inner = NULL;
         size_t length = strlen(output + at);
@@ -424,12 +430,37 @@ static int take_folder(struct snapshot_files *files, bool git, const char *name,
     return take(files, name, error);
 }
 
+/* Whether a link has taken the place of one of the file's folders: then git has not been told yet
+ * that it was removed, and what lies behind the link is another file. */
+static bool is_behind_link(struct snapshot_files *files, const char *name)
+{
+    const char *last = strrchr(name, '/');
+    size_t length = last ? (size_t)(last - name) : 0;
+
+    if (length == 0 || (files->plain && strlen(files->plain) == length &&
+                        strncmp(files->plain, name, length) == 0))
+        return false;
+    for (const char *slash = name; (slash = strchr(slash, '/')); slash++) {
+        AUTO_FREE char *path = NULL;
+        struct stat status;
+
+        if (asprintf(&path, "%s/%.*s", files->folder, (int)(slash - name), name) >= 0 &&
+            lstat(path, &status) == 0 && S_ISLNK(status.st_mode))
+            return true;
+    }
+    free(files->plain);
+    files->plain = strndup(name, length);
+    return false;
+}
+
 static int look(struct snapshot_files *files, bool git, const char *name, int depth,
                 struct error *error)
 {
     AUTO_FREE char *path = NULL;
     struct stat status;
 
+    if (git && is_behind_link(files, name))
+        return 0;
     if (asprintf(&path, "%s/%s", files->folder, name) < 0)
         return error_no_memory(error, "a file's name");
     if (lstat(path, &status) < 0) {
@@ -471,22 +502,6 @@ static bool git_is_there(const char *directory)
     return false;
 }
 
-/* Lets git say on standard error why it refuses: the tree is another user's, or damaged. */
-static int git_complains(const char *const *arguments, const char *directory, struct error *error)
-{
-    AUTO_CLOSE int output = -1;
-    pid_t pid;
-    int result = program_start(arguments, NULL, -1, false, &output, &pid, error);
-
-    if (result < 0)
-        return result;
-    program_wait(pid);
-    return error_set(error, -EINVAL,
-                     "--snapshot: git refuses the working tree of %s, for the reason above; mend "
-                     "that, or name the folder to take, as in --snapshot=.",
-                     directory);
-}
-
 char *snapshot_git_folder(const char *directory, struct error *error)
 {
     const char *const arguments[] = {"git", "-C", directory, "rev-parse", "--show-toplevel", NULL};
@@ -498,13 +513,18 @@ char *snapshot_git_folder(const char *directory, struct error *error)
         output[size - 1] = '\0';
         return TAKE_POINTER(output);
     }
-    if (result > 0 && git_is_there(directory))
-        git_complains(arguments, directory, error);
-    else if (result >= 0)
+    if (result > 0 && git_is_there(directory)) { /* the tree is another user's, or damaged */
+        program_complain(arguments, NULL);
+        error_set(error, -EINVAL,
+                  "--snapshot: git refuses the working tree of %s, for the reason "
+                  "above; mend that, or name the folder to take, as in --snapshot=.",
+                  directory);
+    } else if (result >= 0) {
         error_set(error, -EINVAL,
                   "--snapshot: %s lies in no working tree of git; name the folder to take, as in "
                   "--snapshot=.",
                   directory);
+    }
     return NULL;
 }
 
