@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 /* The environment with one variable more; the caller frees the array alone. */
 static char **environment_with(const char *variable)
@@ -109,4 +110,19 @@ int program_read(const char *const *arguments, const char *variable, char **outp
     }
     program_wait(pid);
     return result;
+}
+
+void program_complain(const char *const *arguments, const char *variable)
+{
+    AUTO_CLOSE int output = -1;
+    char unused[4096];
+    pid_t pid;
+    ssize_t got;
+
+    if (program_start(arguments, variable, -1, false, &output, &pid, NULL) < 0)
+        return;
+    do
+        got = read(output, unused, sizeof unused);
+    while (got > 0 || (got < 0 && errno == EINTR));
+    program_wait(pid);
 }

@@ -20,3 +20,7 @@ int program_wait(pid_t pid);
  * Returns the exit status, or a negative errno. */
 int program_read(const char *const *arguments, const char *variable, char **output, size_t *size,
                  struct error *error);
+
+/* Runs a program that has failed once more, without its output, so that it says on standard error
+ * why it fails. */
+void program_complain(const char *const *arguments, const char *variable);

@@ -83,6 +83,27 @@ static char *index_copy(const struct snapshot *snapshot)
     return TAKE_POINTER(copy);
 }
 
+/* Takes submodules whose repository is gone out of the copy of the index: what lies there is new,
+ * and git would not look at it. */
+static void bare_modules_forget(const struct snapshot *snapshot, const char *variable)
+{
+    const char *const command[] = {
+        "git", "-C", snapshot->files.folder, "update-index", "--force-remove", "--"};
+    enum { WORDS = sizeof command / sizeof *command };
+    const struct snapshot_files *files = &snapshot->files;
+    AUTO_FREE const char **arguments =
+        calloc(WORDS + files->bare_module_count + 1, sizeof *arguments);
+    AUTO_FREE char *output = NULL;
+    size_t unused;
+
+    if (!arguments || files->bare_module_count == 0)
+        return;
+    memcpy(arguments, command, sizeof command);
+    for (size_t i = 0; i < files->bare_module_count; i++)
+        arguments[WORDS + i] = files->bare_modules[i];
+    program_read(arguments, variable, &output, &unused, NULL);
+}
+
 /* Reads how the files differ from the commit, new files included: a copy of the index says of these
  * that they are to be added, so that the user's own index does not change. */
 static int diff_read(const struct snapshot *snapshot, char **diff, size_t *size,
@@ -100,11 +121,20 @@ static int diff_read(const struct snapshot *snapshot, char **diff, size_t *size,
     if (index && asprintf(&variable, "GIT_INDEX_FILE=%s", index) < 0)
         variable = NULL;
     if (variable)
+        bare_modules_forget(snapshot, variable);
+    if (variable)
         program_read(add, variable, &output, &unused, NULL);
     result = program_read(compare, variable, diff, size, error);
+    if (result > 0)
+        program_complain(compare, variable);
     if (index)
         unlink(index);
-    return result > 0 ? error_set(error, -EINVAL, "`git diff HEAD` failed in %s", folder) : result;
+    if (result > 0)
+        return error_set(error, -EINVAL,
+                         "--snapshot: `git diff HEAD` failed in %s, for the reason "
+                         "above; mend that, or name the folder to take, as in --snapshot=.",
+                         folder);
+    return result;
 }
 
 /* Writes the diff into the daemon's file. The id depends on it, too: the same files may be the

@@ -63,6 +63,10 @@ void snapshot_files_release(struct snapshot_files *files)
 {
     for (size_t i = 0; i < files->count; i++)
         free(files->names[i]);
+    for (size_t i = 0; i < files->bare_module_count; i++)
+        free(files->bare_modules[i]);
+    free(files->bare_modules);
+    free(files->plain);
     free(files->names);
     free(files->folder);
     names_release(&files->left_out);
@@ -217,6 +221,7 @@ struct special_search {
     struct snapshot_files *files;
     const char *name; /* of the tree in the snapshot; "": it is the snapshot's folder */
     const char *path;
+    const char *variable; /* for git */
     char *ignored; /* folders that git ignores, each with a slash and a NUL behind it; owned */
     size_t ignored_size;
 };
@@ -241,7 +246,23 @@ static bool special_is_ignored(const struct special_search *search, const char *
     AUTO_FREE char *output = NULL;
     size_t size;
 
-    return program_read(arguments, "GIT_OPTIONAL_LOCKS=0", &output, &size, NULL) == 0;
+    return program_read(arguments, search->variable, &output, &size, NULL) == 0;
+}
+
+/* Whether another search looks at the folder: it is a repository, or was one. */
+static bool folder_is_apart(const struct special_search *search, const char *inner)
+{
+    const struct snapshot_files *files = search->files;
+    AUTO_FREE char *own = NULL, *named = NULL;
+
+    if (asprintf(&own, "%s/%s/.git", search->path, inner) < 0 ||
+        asprintf(&named, "%s%s%s", search->name, *search->name ? "/" : "", inner) < 0 ||
+        access(own, F_OK) == 0)
+        return true;
+    for (size_t i = 0; i < files->bare_module_count; i++)
+        if (strcmp(files->bare_modules[i], named) == 0)
+            return true;
+    return false;
 }
 
 static void special_look(const struct special_search *search, const char *inner, int type,
@@ -270,13 +291,11 @@ static void specials_of_folder(const struct special_search *search, const char *
 static void special_look(const struct special_search *search, const char *inner, int type,
                          int depth)
 {
-    AUTO_FREE char *named = NULL, *own = NULL;
+    AUTO_FREE char *named = NULL;
 
     if (type == DT_DIR) {
-        bool repository =
-            asprintf(&own, "%s/%s/.git", search->path, inner) < 0 || access(own, F_OK) == 0;
-
-        if (depth < DEPTH_MAX && !repository && !folder_is_ignored(search, inner))
+        if (depth < DEPTH_MAX && !folder_is_apart(search, inner) &&
+            !folder_is_ignored(search, inner))
             specials_of_folder(search, inner, depth + 1);
         return;
     }
@@ -289,33 +308,40 @@ static void special_look(const struct special_search *search, const char *inner,
 }
 
 /* Names what git leaves out without a word, but for what it is told to ignore. */
-static void specials_name(struct snapshot_files *files, const char *name, const char *path)
+static void specials_name(struct snapshot_files *files, const char *name, const char *path,
+                          const char *variable)
 {
     const char *const arguments[] = {"git",         "-C",       path,        "ls-files",
                                      "-z",          "--others", "--ignored", "--exclude-standard",
                                      "--directory", NULL};
-    struct special_search search = {.files = files, .name = name, .path = path};
+    struct special_search search = {
+        .files = files, .name = name, .path = path, .variable = variable};
 
-    if (program_read(arguments, "GIT_OPTIONAL_LOCKS=0", &search.ignored, &search.ignored_size,
-                     NULL) == 0)
+    if (program_read(arguments, variable, &search.ignored, &search.ignored_size, NULL) == 0)
         specials_of_folder(&search, "", 0);
     free(search.ignored);
 }
 
-/* Takes what git lists below the working tree `name` ("": that of the folder itself). */
-static int git_list(struct snapshot_files *files, const char *name, const char *path, int depth,
-                    struct error *error)
+/* Takes what git lists below the working tree `name` ("": that of the folder itself). `variable`:
+ * see program_read(). */
+static int git_list(struct snapshot_files *files, const char *name, const char *path,
+                    const char *variable, int depth, struct error *error)
 {
     const char *const arguments[] = {
         "git", "-C", path, "ls-files", "-z", "--cached", "--others", "--exclude-standard", NULL};
     AUTO_FREE char *output = NULL;
     size_t size = 0;
-    int result = program_read(arguments, "GIT_OPTIONAL_LOCKS=0", &output, &size, error);
+    int result = program_read(arguments, variable, &output, &size, error);
 
     if (result < 0)
         return result;
-    if (result > 0)
-        return error_set(error, -EINVAL, "`git ls-files` failed in %s", path);
+    if (result > 0) {
+        program_complain(arguments, variable);
+        return error_set(error, -EINVAL,
+                         "--snapshot: `git ls-files` failed in %s, for the reason "
+                         "above; mend that, or name the folder to take, as in --snapshot=.",
+                         path);
+    }
     for (size_t at = 0; at < size && result == 0; at += strlen(output + at) + 1) {
         AUTO_FREE char *inner = NULL;
         size_t length = strlen(output + at);
@@ -328,7 +354,7 @@ static int git_list(struct snapshot_files *files, const char *name, const char *
             result = look(files, true, inner, depth + 1, error);
     }
     if (result == 0)
-        specials_name(files, name, path);
+        specials_name(files, name, path, variable);
     return result;
 }
 
@@ -345,6 +371,45 @@ static bool folder_is_empty(const char *path)
     return is_empty;
 }
 
+/* Whether git has the folder in its index as a submodule. */
+static bool is_submodule(const char *path)
+{
+    static const char mode[] = "160000 ";
+    const char *base = strrchr(path, '/') + 1;
+    AUTO_FREE char *parent = strndup(path, (size_t)(base - path)), *output = NULL;
+    const char *const arguments[] = {
+        "git", "--literal-pathspecs", "-C", parent, "ls-files", "-z", "--stage", "--", base, NULL};
+    size_t size = 0;
+
+    return parent && program_read(arguments, "GIT_OPTIONAL_LOCKS=0", &output, &size, NULL) == 0 &&
+           strncmp(output, mode, sizeof mode - 1) == 0;
+}
+
+/* Takes a submodule that is no repository: it has not been checked out, or its `.git` has been
+ * removed to keep the files as they are. Git lists nothing below one that is in its index. */
+static int take_bare_module(struct snapshot_files *files, const char *name, const char *path,
+                            int depth, struct error *error)
+{
+    int result = take(files, name, error);
+    char **grown;
+
+    if (result < 0)
+        return result;
+    if (folder_is_empty(path)) {
+        names_add(&files->empty_modules, name);
+        return 0;
+    }
+    grown = reallocarray(files->bare_modules, files->bare_module_count + 1, sizeof *grown);
+    if (!grown)
+        return error_no_memory(error, "a submodule's name");
+    files->bare_modules = grown;
+    grown[files->bare_module_count] = strdup(name);
+    if (!grown[files->bare_module_count])
+        return error_no_memory(error, "a submodule's name");
+    files->bare_module_count++;
+    return git_list(files, name, path, "GIT_INDEX_FILE=/dev/none/index", depth, error);
+}
+
 /* A folder that git lists is another repository, which is a submodule or lies in this one, or has
  * taken the place of a file: then git lists what is in it, too. */
 static int take_folder(struct snapshot_files *files, bool git, const char *name, const char *path,
@@ -359,10 +424,33 @@ static int take_folder(struct snapshot_files *files, bool git, const char *name,
     if (asprintf(&own, "%s/.git", path) < 0)
         return error_no_memory(error, "a file's name");
     if (access(own, F_OK) == 0)
-        return git_list(files, name, path, depth, error);
-    if (folder_is_empty(path))
-        names_add(&files->empty_modules, name);
+        return git_list(files, name, path, "GIT_OPTIONAL_LOCKS=0", depth, error);
+    if (is_submodule(path))
+        return take_bare_module(files, name, path, depth, error);
     return take(files, name, error);
+}
+
+/* Whether a link has taken the place of one of the file's folders: then git has not been told yet
+ * that it was removed, and what lies behind the link is another file. */
+static bool is_behind_link(struct snapshot_files *files, const char *name)
+{
+    const char *last = strrchr(name, '/');
+    size_t length = last ? (size_t)(last - name) : 0;
+
+    if (length == 0 || (files->plain && strlen(files->plain) == length &&
+                        strncmp(files->plain, name, length) == 0))
+        return false;
+    for (const char *slash = name; (slash = strchr(slash, '/')); slash++) {
+        AUTO_FREE char *path = NULL;
+        struct stat status;
+
+        if (asprintf(&path, "%s/%.*s", files->folder, (int)(slash - name), name) >= 0 &&
+            lstat(path, &status) == 0 && S_ISLNK(status.st_mode))
+            return true;
+    }
+    free(files->plain);
+    files->plain = strndup(name, length);
+    return false;
 }
 
 static int look(struct snapshot_files *files, bool git, const char *name, int depth,
@@ -371,6 +459,8 @@ static int look(struct snapshot_files *files, bool git, const char *name, int de
     AUTO_FREE char *path = NULL;
     struct stat status;
 
+    if (git && is_behind_link(files, name))
+        return 0;
     if (asprintf(&path, "%s/%s", files->folder, name) < 0)
         return error_no_memory(error, "a file's name");
     if (lstat(path, &status) < 0) {
@@ -412,22 +502,6 @@ static bool git_is_there(const char *directory)
     return false;
 }
 
-/* Lets git say on standard error why it refuses: the tree is another user's, or damaged. */
-static int git_complains(const char *const *arguments, const char *directory, struct error *error)
-{
-    AUTO_CLOSE int output = -1;
-    pid_t pid;
-    int result = program_start(arguments, NULL, -1, false, &output, &pid, error);
-
-    if (result < 0)
-        return result;
-    program_wait(pid);
-    return error_set(error, -EINVAL,
-                     "--snapshot: git refuses the working tree of %s, for the reason above; mend "
-                     "that, or name the folder to take, as in --snapshot=.",
-                     directory);
-}
-
 char *snapshot_git_folder(const char *directory, struct error *error)
 {
     const char *const arguments[] = {"git", "-C", directory, "rev-parse", "--show-toplevel", NULL};
@@ -439,13 +513,18 @@ char *snapshot_git_folder(const char *directory, struct error *error)
         output[size - 1] = '\0';
         return TAKE_POINTER(output);
     }
-    if (result > 0 && git_is_there(directory))
-        git_complains(arguments, directory, error);
-    else if (result >= 0)
+    if (result > 0 && git_is_there(directory)) { /* the tree is another user's, or damaged */
+        program_complain(arguments, NULL);
+        error_set(error, -EINVAL,
+                  "--snapshot: git refuses the working tree of %s, for the reason "
+                  "above; mend that, or name the folder to take, as in --snapshot=.",
+                  directory);
+    } else if (result >= 0) {
         error_set(error, -EINVAL,
                   "--snapshot: %s lies in no working tree of git; name the folder to take, as in "
                   "--snapshot=.",
                   directory);
+    }
     return NULL;
 }
 
@@ -476,7 +555,7 @@ int snapshot_files_find(struct snapshot_files *files, bool git, const char *inne
     int result = *inner ? take(files, inner, error) : 0;
 
     if (result == 0)
-        result = git ? git_list(files, "", files->folder, 0, error)
+        result = git ? git_list(files, "", files->folder, "GIT_OPTIONAL_LOCKS=0", 0, error)
                      : folder_list(files, "", files->folder, 0, error);
     if (result < 0)
         return result;

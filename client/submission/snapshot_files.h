@@ -21,6 +21,9 @@ struct snapshot_files {
     char **names; /* relative to it, in ascending order; owned */
     size_t count, room;
     size_t files;
+    char *plain;         /* the folder of the last file, none of whose folders is a link; owned */
+    char **bare_modules; /* submodules with files whose `.git` is gone; owned */
+    size_t bare_module_count;
     uint64_t bytes;
     uint64_t bytes_max;             /* the search ends beyond; 0: no limit */
     struct snapshot_names left_out; /* pipes, sockets, devices */

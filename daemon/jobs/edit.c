@@ -299,7 +299,8 @@ static int check_job(struct jobs *jobs, struct job_editing *editing, struct edit
         result = job_priority_check(edit->entry.submission.priority, editing->priority_max,
                                     &editing->fault, error);
     if (result == 0 && edit->at)
-        result = job_at_check(edit->entry.submission.at, clock_now(), &editing->fault, error);
+        result = job_at_check(edit->entry.has_at, edit->entry.submission.at, clock_now(),
+                              &editing->fault, error);
     if (result == 0 && (edit->needs || edit->work))
         result = check_needs(jobs, job, editing, edit, error);
     return result;

@@ -41,7 +41,7 @@ static void request_free(struct request *request)
 /* Keys of a specification that make no sense for a job that is made later. */
 static int check_keys(struct request *request)
 {
-    const char *key = request->entry.submission.at > 0               ? "at"
+    const char *key = request->entry.has_at                          ? "at"
                       : request->entry.submission.dependencies.count ? "after"
                                                                      : NULL;
 

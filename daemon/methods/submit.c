@@ -88,8 +88,8 @@ static void prepare_batch(uv_work_t *work)
         if (batch->result == 0)
             batch->result = check_snapshot(batch, &batch->entries[i]);
         if (batch->result == 0)
-            batch->result = job_at_check(batch->entries[i].submission.at, batch->time,
-                                         &batch->fault, &batch->error);
+            batch->result = job_at_check(batch->entries[i].has_at, batch->entries[i].submission.at,
+                                         batch->time, &batch->fault, &batch->error);
         if (batch->result < 0 && batch->many) {
             char path[sizeof batch->fault.path];
 

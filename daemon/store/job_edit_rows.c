@@ -2,6 +2,7 @@
 #include "daemon/store/job_edit_rows.h"
 
 #include "daemon/store/columns.h"
+#include "daemon/store/job_insert.h"
 #include "daemon/store/sql.h"
 #include "daemon/store/statement.h"
 #include "daemon/store/transition_rows.h"
@@ -36,6 +37,27 @@ static int row_update(struct store_connection *connection, int64_t id, const str
     return statement.result;
 }
 
+static const char update_reason[] =
+    "UPDATE job SET wait_reason = :wait_reason, reason = :reason"
+    " WHERE id = :job AND state = 'queued' AND wait_reason = 'time'";
+
+/* Renews the sentence of a job that waits for its time, so that nobody is told the time before. */
+static int reason_update(struct store_connection *connection, int64_t id,
+                         const struct job_edit *edit, double time, struct error *error)
+{
+    AUTO_STATEMENT struct statement statement = statement_open(connection, update_reason, error);
+    struct job_submission submission = edit->entry.submission;
+    char sentence[JOB_REASON_MAX];
+    enum wait_reason wait_reason;
+
+    submission.held = false; /* else it would wait for that */
+    job_first_reason(&submission, time, &wait_reason, sentence);
+    statement_bind_text(&statement, ":wait_reason", wait_reason_to_string(wait_reason));
+    statement_bind_text(&statement, ":reason", sentence);
+    statement_bind_int(&statement, ":job", id);
+    return statement_run(&statement);
+}
+
 /* The owner's own edits do not name them. */
 static const char insert_edit[] =
     "INSERT INTO transition (job, time, from_state, to_state, reason)"
@@ -50,6 +72,8 @@ int job_edit_store(struct store_connection *connection, int64_t id, const struct
     AUTO_STATEMENT struct statement statement = statement_open(connection, insert_edit, error);
     int result = row_update(connection, id, edit, error);
 
+    if (result == 0 && edit->at)
+        result = reason_update(connection, id, edit, time, error);
     if (result < 0)
         return result;
     statement_bind_double(&statement, ":time", time);

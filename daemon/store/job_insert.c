@@ -10,9 +10,8 @@
 #include <math.h>
 #include <stdio.h>
 
-/* Sets the reason why a new job waits. Dependencies are added later. */
-static void first_reason(const struct job_submission *submission, double time,
-                         enum wait_reason *wait_reason, char sentence[JOB_REASON_MAX])
+void job_first_reason(const struct job_submission *submission, double time,
+                      enum wait_reason *wait_reason, char sentence[JOB_REASON_MAX])
 {
     *wait_reason = submission->held                 ? WAIT_HELD
                    : submission->at > time          ? WAIT_TIME
@@ -45,7 +44,7 @@ static int row_insert(struct store_connection *connection, struct job_entry *ent
     enum wait_reason wait_reason;
     char sentence[JOB_REASON_MAX];
 
-    first_reason(submission, time, &wait_reason, sentence);
+    job_first_reason(submission, time, &wait_reason, sentence);
     statement_bind_known(&job, ":id", submission->id, 0);
     statement_bind_text(&job, ":name", entry->name);
     statement_bind_text(&job, ":kind", job_kind_to_string(submission->kind));

@@ -4,6 +4,10 @@
 #include "daemon/store/store.h"
 #include "daemon/work/job_entry.h"
 
+/* Why a queued job waits that has not been looked at yet, with dependencies left out. */
+void job_first_reason(const struct job_submission *submission, double time,
+                      enum wait_reason *wait_reason, char sentence[JOB_REASON_MAX]);
+
 /* On the writer: inserts the rows of `count` jobs, all queued. An entry whose submission.id is 0
  * gets a new id. -ENOENT with a sentence if an entry waits for a job that does not exist:
  * `*culprit` is the entry, `*missing` the job. */

@@ -146,7 +146,7 @@ static void find_changes(struct job_edit *edit, const struct job_entry *old,
     edit->work = texts_differ(new->submission.plan_digest, old->submission.plan_digest);
     edit->time_limit_seconds = json_get_double(after, "time_limit", 0);
     edit->time_limit = edit->time_limit_seconds != json_get_double(before, "time_limit", 0);
-    edit->at = new->submission.at != old->submission.at;
+    edit->at = new->submission.at != old->submission.at || new->has_at != old->has_at;
     edit->retry_limit = (int)json_get_int(retry, "limit", -1);
     edit->backoff_seconds = json_get_double(retry, "backoff", -1);
 }

@@ -68,6 +68,7 @@ int job_entry_prepare(struct json_object *spec, uid_t uid, struct job_entry *ent
         return error_no_memory(error, "a specification of %zu bytes", length);
     snprintf(entry->snapshot, sizeof entry->snapshot, "%s",
              json_get_string(json_get(normalised, "snapshot"), "id", ""));
+    entry->has_at = json_get(normalised, "at") != NULL;
     entry->weights_job = json_get_int(json_get(normalised, "weights"), "job", 0);
     entry->weights_step = json_get_int(json_get(normalised, "weights"), "step", -1);
     submission->uid = uid;
@@ -116,11 +117,12 @@ char *job_at_describe(double at, char *text, size_t size)
     return text;
 }
 
-int job_at_check(double at, double now, struct job_spec_fault *fault, struct error *error)
+int job_at_check(bool has_at, double at, double now, struct job_spec_fault *fault,
+                 struct error *error)
 {
     char asked[64], present[64];
 
-    if (at <= 0 || at > now)
+    if (!has_at || at > now)
         return 0;
     *fault = (struct job_spec_fault){.path = "at"};
     format_local(at, asked, sizeof asked);

@@ -42,6 +42,7 @@ struct job_entry {
     int64_t sweep;                    /* 0: it is not a point of a sweep */
     enum job_state final_state;       /* for a job that never runs; JOB_QUEUED: it does run */
     char *final_reason;               /* owned, or NULL */
+    bool has_at;                      /* its specification says `at`, be it 0 */
     bool exists;                      /* of a point: its row exists already */
 };
 
@@ -56,9 +57,10 @@ int job_entry_prepare(struct json_object *spec, uid_t uid, struct job_entry *ent
 int job_priority_check(int64_t priority, int64_t maximum, struct job_spec_fault *fault,
                        struct error *error);
 
-/* Checks that a job that is to start `at` that time has not missed it already; 0: at once. -EINVAL
- * with a sentence and the fault. */
-int job_at_check(double at, double now, struct job_spec_fault *fault, struct error *error);
+/* Checks that a job that is to start `at` that time, if it `has_at` one, has not missed it already.
+ * -EINVAL with a sentence and the fault. */
+int job_at_check(bool has_at, double at, double now, struct job_spec_fault *fault,
+                 struct error *error);
 
 /* Says until when the job waits: "waits until 2027-01-01 03:00:00 CET (at)", in the local time of
  * this process. Returns `text`. */

@@ -275,6 +275,13 @@ static bool rungs_multiply(const struct search *search)
     return search->algorithm == SEARCH_ASHA || search->algorithm == SEARCH_HALVING;
 }
 
+/* The most rungs that a trial may have, where there are so many (0: not counted yet). */
+static uint32_t rungs_allowed(int64_t trials)
+{
+    return trials > SEARCH_RESULTS_MAX / SEARCH_RUNGS_MAX ? (uint32_t)(SEARCH_RESULTS_MAX / trials)
+                                                          : SEARCH_RUNGS_MAX;
+}
+
 /* ---- the specification of the trials --------------------------------------------------------- */
 
 bool search_trials_pause(struct json_object *spec)
@@ -484,25 +491,31 @@ static int command_complete(struct search *search, struct json_object *object,
     return 0;
 }
 
-/* Chooses the interval by the number of trials where nobody said it. */
+/* Chooses the interval by the trials' length and number where nobody said it, so that the last rung
+ * is a trial's end. */
 static int results_bound(struct search *search, struct json_object *object, int64_t trials,
                          struct job_spec_fault *fault, struct error *error)
 {
-    int64_t rungs = search->most > 0 ? search_rungs(search) : 0;
-    double least = ceil(search->most / (double)(SEARCH_RESULTS_MAX / trials));
+    double rungs =
+        rungs_multiply(search) ? search_rungs(search) : ceil(search->most / search->interval);
+    double allowed = rungs_allowed(trials), least = ceil(search->most / allowed);
     char sentence[320];
     int used;
 
-    if (rungs * trials <= SEARCH_RESULTS_MAX)
+    if (search->most == 0 || rungs <= allowed)
         return 0;
     if (!rungs_multiply(search) && !json_get(object, "interval")) {
         search->interval = least;
         json_set_int(object, "interval", (int64_t)least);
         return 0;
     }
-    used = snprintf(sentence, sizeof sentence,
-                    "%lld trials of %lld rungs each make more than %d results; ", (long long)trials,
-                    (long long)rungs, SEARCH_RESULTS_MAX);
+    if (rungs * (double)trials > SEARCH_RESULTS_MAX)
+        used = snprintf(sentence, sizeof sentence,
+                        "%lld trials of %.0f rungs each make more than %d results; ",
+                        (long long)trials, rungs, SEARCH_RESULTS_MAX);
+    else
+        used = snprintf(sentence, sizeof sentence, "a trial would have %.0f rungs, of %d at most; ",
+                        rungs, SEARCH_RUNGS_MAX);
     if (rungs_multiply(search))
         snprintf(sentence + used, sizeof sentence - (size_t)used,
                  "a longer grace_period or a larger reduction_factor makes fewer rungs");
@@ -543,9 +556,7 @@ uint32_t search_rungs(const struct search *search)
     uint32_t rungs = 1;
 
     if (search->most == 0)
-        return search->trials > SEARCH_RESULTS_MAX / SEARCH_RUNGS_MAX
-                   ? (uint32_t)(SEARCH_RESULTS_MAX / search->trials)
-                   : SEARCH_RUNGS_MAX;
+        return rungs_allowed(search->trials);
     while (rungs < SEARCH_RUNGS_MAX && search_rung_at(search, rungs - 1) < search->most)
         rungs++;
     return rungs;

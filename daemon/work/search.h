@@ -61,7 +61,8 @@ int search_read(struct json_object *object, struct search *search, struct job_sp
 
 /* Checks the search against the specification `spec` of its trials. What it does not say follows
  * from that and is added to `object`, from which search_read() reads it again: mode, max_epochs,
- * and an interval that keeps within SEARCH_RESULTS_MAX. One that is said and does not is refused.
+ * and an interval that keeps within SEARCH_RESULTS_MAX, and SEARCH_RUNGS_MAX of each trial. One
+ * that is said and does not is refused.
  * `spec` gets what the trials need: their length, and the search's metric as checkpoint.best. */
 int search_complete(struct json_object *object, struct json_object *spec, int64_t trials,
                     struct job_spec_fault *fault, struct error *error);

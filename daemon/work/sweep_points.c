@@ -475,7 +475,8 @@ static int values_check(struct json_object *values, struct json_object *spec, in
     if (r == 0)
         r = job_priority_check(json_get_int(normalised, "priority", 0), priority_max, fault, error);
     return r < 0 ? r
-                 : job_at_check(json_get_double(normalised, "at", 0), clock_now(), fault, error);
+                 : job_at_check(json_get(normalised, "at") != NULL,
+                                json_get_double(normalised, "at", 0), clock_now(), fault, error);
 }
 
 /* Checks the point that has the first value on all axes but one, and `value` on that one. Owns

@@ -185,6 +185,50 @@ static void results_are_bounded(void **state)
 #undef LONG
 }
 
+/* So few trials stay below SEARCH_RESULTS_MAX, but not below SEARCH_RUNGS_MAX each. */
+static void rungs_reach_the_end(void **state)
+{
+    static const char plain[] = "{\"command\":[\"x\"],\"preemptible\":true}";
+#define LONG "\"metric\":\"a\",\"mode\":\"max\",\"trials\":2,\"max_steps\":"
+    static const struct {
+        const char *text;
+        int64_t interval;
+        uint32_t rungs;
+        double most;
+    } cases[] = {
+        {"{\"algorithm\":\"none\"," LONG "10000}", 0, 10000, 10000},
+        {"{\"algorithm\":\"none\"," LONG "10001}", 2, 5001, 10001},
+        {"{\"algorithm\":\"median\"," LONG "40000}", 4, 10000, 40000},
+        {"{\"algorithm\":\"pbt\",\"space\":{\"environment.Q\":[1,2]}," LONG "1000000}", 100, 10000,
+         1000000},
+        {"{\"algorithm\":\"median\",\"interval\":3," LONG "40000}", -3, 0, 0},
+        {"{\"algorithm\":\"none\",\"interval\":4," LONG "40000}", 4, 10000, 40000},
+        {"{\"algorithm\":\"asha\",\"reduction_factor\":2," LONG "1000000000000}", 0, 41, 1e12},
+    };
+    JSON_AUTO struct json_object *object = NULL, *spec = NULL;
+    struct error error = {0};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int result = complete(cases[i].text, plain, &object, &spec, &error);
+        struct search search;
+
+        if (cases[i].interval < 0) {
+            assert_int_equal(result, -EINVAL);
+            assert_non_null(strstr(
+                error.text, "search.interval: a trial would have 13334 rungs, of 10000 at most"));
+            assert_non_null(strstr(error.text, "an interval of 4 or more"));
+            continue;
+        }
+        assert_int_equal(result, 0);
+        assert_int_equal(json_get_int(object, "interval", 0), cases[i].interval);
+        assert_int_equal(search_read(object, &search, NULL, &error), 0);
+        assert_int_equal(search_rungs(&search), cases[i].rungs);
+        assert_true(search_rung_at(&search, cases[i].rungs - 1) == cases[i].most);
+    }
+#undef LONG
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -192,6 +236,7 @@ int main(void)
         cmocka_unit_test(native_trials_complete_a_search),
         cmocka_unit_test(commands_say_more),
         cmocka_unit_test(results_are_bounded),
+        cmocka_unit_test(rungs_reach_the_end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
