@@ -157,7 +157,7 @@ def run(job: Specification, *, check: bool = True, timeout: Optional[float] = No
 
 def wait(*jobs: SupportsIndex, timeout: Optional[float] = None, socket: Optional[str] = None) -> List[Status]:
     """Waits until all of them have ended, whatever way, and through restarts of the daemon. TimeoutError after `timeout`
-    seconds; the jobs go on. A timeout of 0 asks once."""
+    seconds; the jobs go on. It says so where the daemon has not answered in that time. A timeout of 0 asks once."""
     final = {status.id: status for status in follow(*jobs, timeout=timeout, socket=socket) if status.is_final}
     return [final[operator.index(job)] for job in jobs]
 
@@ -175,7 +175,9 @@ def follow(*jobs: SupportsIndex, timeout: Optional[float] = None, socket: Option
             if status.is_final:
                 left.pop(status.id, None)
             yield status
-    except TimeoutError as error:
+    except varlink.Unanswered as error:
+        raise TimeoutError(f"after {timeout} s there is no answer: {error}; not known to have ended: {listed([*left])}") from error
+    except varlink.TimeOver as error:
         raise TimeoutError(f"after {timeout} s these jobs have not ended, and go on: {listed([*left])}") from error
     except NoSuchJob:
         raise

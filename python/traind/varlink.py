@@ -27,6 +27,14 @@ SILENCE_SECONDS = 10  # without an answer: then a warning says so
 STACK_LEVEL = 6  # of a warning: who called a function of this package, more or less
 
 
+class TimeOver(TimeoutError):
+    """The deadline has come. The daemon had told all that it tells at once."""
+
+
+class Unanswered(TimeOver):
+    """The deadline has come before the daemon answered. The text says what it has not done."""
+
+
 def encode(method: str, parameters: Reply, more: bool) -> bytes:
     given = {key: values.plain(value, key, values.PARAMETERS_DEPTH + 1) for key, value in parameters.items() if value is not None}
     message: Reply = {"method": INTERFACE + method, "parameters": given}
@@ -74,7 +82,7 @@ class Connection:
         except BlockingIOError as error:
             self.socket.close()
             if deadline is not None and time.monotonic() >= deadline:
-                raise TimeoutError("the time is over") from error
+                raise Unanswered(f"the daemon at {self.path} has taken no connection: it may be stopped, or busy") from error
             raise errors.DaemonUnreachable(f"the daemon at {self.path} has taken no connection for {PATIENCE_SECONDS} s: it may "
                                            "be stopped, or busy") from error
         except OSError as error:
@@ -110,7 +118,8 @@ class Connection:
 
     def ask(self, data: bytes, deadline: Optional[float] = None, asked: Optional[str] = None, streams: bool = False) -> Reply:
         """Sends a call and returns its first reply. Where the daemon has refused the connection it has read nothing of the call,
-        which is made again until others have closed theirs. `streams`: an interruption ends it at any moment."""
+        which is made again until others have closed theirs. `asked`: as in receive(); it has a moment to answer after the deadline,
+        too. `streams`: an interruption ends it at any moment."""
         begun = time.monotonic()
         pause = RECONNECT_SECONDS
         while True:
@@ -118,40 +127,43 @@ class Connection:
                 self.interruption.add(self.socket)
             self.send(data)
             try:
-                return self.receive(deadline, asked)
+                return self.receive(moment_of_answer(deadline) if asked else deadline, asked)
             except errors.TooManyConnections as error:
                 now = time.monotonic()
                 if deadline is not None and now >= deadline:
-                    raise TimeoutError("the time is over") from error
+                    raise Unanswered(str(error)) from error
                 if now - begun > PATIENCE_SECONDS:
                     raise
-            time.sleep(pause)
+            time.sleep(pause if deadline is None else min(pause, deadline - now))
             pause = min(2 * pause, REFUSED_SECONDS_MAX)
             self.close()
             self.buffer.clear()
             self.open(deadline)
 
     def receive(self, deadline: Optional[float] = None, asked: Optional[str] = None) -> Reply:
-        """The next message. TimeoutError after the deadline, a moment of time.monotonic(). `asked`: the method that is answered at
-        once by a daemon that works."""
+        """The next message. TimeOver after the deadline, a moment of time.monotonic(). `asked`: the method that is answered at
+        once by a daemon that works; Unanswered then."""
         searched = 0
         begun = time.monotonic()
+        told = False
         if os.getpid() != self.process:  # two readers would each get a part of what comes; stream() calls again
             raise errors.DaemonUnreachable("the connection belongs to the process that this one was forked from")
         while (end := self.buffer.find(0, searched)) < 0:
             searched = len(self.buffer)
             left = None if deadline is None else deadline - time.monotonic()
             if left is not None and left <= 0:
-                raise TimeoutError("the time is over")
-            longest = SILENCE_SECONDS if asked else SOCKET_SECONDS_MAX
+                if asked:
+                    raise Unanswered(f"the daemon at {self.path} has not answered {asked}: it may be stopped, or busy")
+                raise TimeOver("the time is over")
+            longest = SILENCE_SECONDS if asked and not told else SOCKET_SECONDS_MAX
             self.socket.settimeout(longest if left is None else min(longest, left))
             try:
                 data = self.socket.recv(1 << 16)
             except socket.timeout:
-                if asked and time.monotonic() - begun >= SILENCE_SECONDS:
+                if asked and not told and time.monotonic() - begun >= SILENCE_SECONDS:
                     warnings.warn(f"the daemon at {self.path} has not answered {asked} for {SILENCE_SECONDS} s: it may be stopped, "
                                   "or busy; waiting on", stacklevel=STACK_LEVEL)
-                    asked = None
+                    told = True
                 continue
             except OSError as error:
                 raise errors.DaemonUnreachable(f"the connection to {self.path} broke: {error}") from error
@@ -179,12 +191,12 @@ class Connection:
 
     def stream(self, method: str, parameters: Reply, deadline: Optional[float] = None, at_once: int = 0) -> Iterator[Reply]:
         """`at_once`: how many replies tell what is so already, and come whenever the daemon is asked."""
-        answer = moment_of_answer(deadline) if at_once else deadline
-        message = self.ask(encode(method, parameters, more=True), answer, method if at_once else None, streams=True)
+        message = self.ask(encode(method, parameters, more=True), deadline, method if at_once else None, streams=True)
         replies = 1
         yield message.get("parameters") or {}
         while message.get("continues", False):
-            message = self.receive(moment_of_answer(deadline) if replies < at_once else deadline)
+            due = replies < at_once
+            message = self.receive(moment_of_answer(deadline) if due else deadline, method if due else None)
             replies += 1
             yield message.get("parameters") or {}
 
@@ -218,5 +230,5 @@ def stream(method: str, parameters: Reply, *, socket: Optional[str] = None,
             if not connected or now - lost_since > PATIENCE_SECONDS:
                 raise
             if deadline is not None and now > deadline:
-                raise TimeoutError("the time is over") from error
+                raise Unanswered(str(error)) from error
             time.sleep(RECONNECT_SECONDS)
