@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import json
+import math
 import numbers
 import os
 import socket
@@ -48,14 +49,18 @@ def encode(method: str, parameters: Reply, more: bool) -> bytes:
 
 
 def moment_after(timeout: Optional[float]) -> Optional[float]:
-    """The moment of time.monotonic() at which that many seconds are over; None: never."""
+    """The moment of time.monotonic() at which that many seconds are over, of any type of numbers, such as NumPy's; None: never."""
     if timeout is None:
         return None
     if not isinstance(timeout, numbers.Real):
         raise TypeError(f"timeout is {timeout!r}; it must be a number of seconds, or None")
-    if timeout != timeout:
+    try:
+        seconds = float(timeout)
+    except OverflowError:  # an integer of hundreds of digits
+        seconds = math.inf if timeout > 0 else 0
+    if math.isnan(seconds):
         raise ValueError("timeout is NaN; it must be a number of seconds, or None")
-    return None if timeout >= FOREVER_SECONDS else time.monotonic() + max(timeout, 0)
+    return None if seconds >= FOREVER_SECONDS else time.monotonic() + max(seconds, 0)
 
 
 def moment_of_answer(deadline: Optional[float]) -> Optional[float]:
