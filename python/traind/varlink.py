@@ -123,8 +123,9 @@ class Connection:
 
     def ask(self, data: bytes, deadline: Optional[float] = None, asked: Optional[str] = None, streams: bool = False) -> Reply:
         """Sends a call and returns its first reply. Where the daemon has refused the connection it has read nothing of the call,
-        which is made again until others have closed theirs. `asked`: as in receive(); it has a moment to answer after the deadline,
-        too. `streams`: an interruption ends it at any moment."""
+        which is made again until others have closed theirs: for a minute in which no other thread of the interruption has one.
+        `asked`: as in receive(); it has a moment to answer after the deadline, too. `streams`: an interruption ends it at any
+        moment."""
         begun = time.monotonic()
         pause = RECONNECT_SECONDS
         while True:
@@ -132,11 +133,16 @@ class Connection:
                 self.interruption.add(self.socket)
             self.send(data)
             try:
-                return self.receive(moment_of_answer(deadline) if asked else deadline, asked)
+                reply = self.receive(moment_of_answer(deadline) if asked else deadline, asked)
+                if streams and self.interruption:
+                    self.interruption.note_answer(self.socket)
+                return reply
             except errors.TooManyConnections as error:
                 now = time.monotonic()
                 if deadline is not None and now >= deadline:
                     raise Unanswered(str(error)) from error
+                if self.interruption and self.interruption.holds_connections():
+                    begun = now
                 if now - begun > PATIENCE_SECONDS:
                     raise
             time.sleep(pause if deadline is None else min(pause, deadline - now))
