@@ -130,20 +130,28 @@ static int row_replace(struct store_connection *connection, int64_t job, const c
     return statement_run(&statement);
 }
 
-static const char delete_oldest[] =
-    "DELETE FROM command_history WHERE uid = (SELECT uid FROM job WHERE id = :job)"
+/* The surplus is counted up to :deletes, so that no write reads all rows of a user who has many. */
+static const char delete_surplus[] =
+    "WITH owner (user) AS (SELECT uid FROM job WHERE id = :job)"
+    "DELETE FROM command_history WHERE uid = (SELECT user FROM owner)"
     " AND (digest, device_type) IN"
     "  (SELECT digest, device_type FROM command_history"
-    "    WHERE uid = (SELECT uid FROM job WHERE id = :job)"
-    "    ORDER BY added DESC LIMIT :deletes OFFSET :most)";
+    "    WHERE uid = (SELECT user FROM owner) AND added <="
+    "     (SELECT added FROM command_history WHERE uid = (SELECT user FROM owner)"
+    "       ORDER BY added DESC LIMIT 1 OFFSET :newest)"
+    "    ORDER BY runs, added"
+    "    LIMIT max(0, (SELECT count(*) FROM (SELECT 1 FROM command_history"
+    "     WHERE uid = (SELECT user FROM owner) LIMIT :most + :deletes)) - :most))";
 
-/* Forgets what the job's owner has not run for a long time: each word of a command makes a command
- * of its own, as points of sweeps have them. */
-static int oldest_delete(struct store_connection *connection, int64_t job, struct error *error)
+/* Forgets commands of the job's owner: each word of a command makes a command of its own, as points
+ * of sweeps have them, so those that ran once go before those that are run again and again. The
+ * newest stay in any case, else a new command could never show that it is one of the latter. */
+static int surplus_delete(struct store_connection *connection, int64_t job, struct error *error)
 {
-    AUTO_STATEMENT struct statement statement = statement_open(connection, delete_oldest, error);
+    AUTO_STATEMENT struct statement statement = statement_open(connection, delete_surplus, error);
 
     statement_bind_int(&statement, ":job", job);
+    statement_bind_int(&statement, ":newest", COMMAND_HISTORY_NEWEST);
     statement_bind_int(&statement, ":most", COMMAND_HISTORY_ROWS_MAX);
     statement_bind_int(&statement, ":deletes", COMMAND_HISTORY_DELETES_MAX);
     return statement_run(&statement);
@@ -179,5 +187,5 @@ int command_history_store(struct store_connection *connection, int64_t job, cons
     is_new = row.history.runs == 0;
     command_history_add(&row.history, &whole);
     result = row_replace(connection, job, device_type, &row.history, error);
-    return result == 0 && is_new ? oldest_delete(connection, job, error) : result;
+    return result == 0 && is_new ? surplus_delete(connection, job, error) : result;
 }

@@ -6,12 +6,14 @@
 
 enum {
     COMMAND_HISTORY_ROWS_MAX = 1000,  /* of one user */
+    COMMAND_HISTORY_NEWEST = 200,     /* of these, which stay however seldom they ran */
     COMMAND_HISTORY_DELETES_MAX = 200 /* at once: nobody else writes meanwhile */
 };
 
 /* On the writer, in the transaction that stores the end of `job`: adds the run to the history. Of
- * more rows than COMMAND_HISTORY_ROWS_MAX of its owner the newest are kept. The others are
- * forgotten, at most COMMAND_HISTORY_DELETES_MAX with each command that is new. */
+ * more rows than COMMAND_HISTORY_ROWS_MAX of its owner the surplus is forgotten, at most
+ * COMMAND_HISTORY_DELETES_MAX with each command that is new: the rows of the fewest runs that ended
+ * well, and of these the oldest. The COMMAND_HISTORY_NEWEST that were added last stay. */
 int command_history_store(struct store_connection *connection, int64_t job, const char *device_type,
                           const struct command_run *run, struct error *error);
 

@@ -297,8 +297,9 @@ static const char *const jobs_steps[] = {
     /* 22: when a run of the command was added last: the oldest commands are forgotten */
     "ALTER TABLE command_history ADD COLUMN added REAL NOT NULL DEFAULT 0;",
     /* 23: sweep.results_due: 1: a search whose trials may have results that are not stored yet. Of
-     * commands that ran before step 22 their last attempt says when, where it is known; and an
-     * index by which the oldest are found without reading all commands of the user */
+     * commands that ran before step 22 their last attempt says when, where it is known; and
+     * indexes by which the newest, and the oldest of those with the fewest runs, are found without
+     * reading all commands of the user */
     "ALTER TABLE sweep ADD COLUMN results_due INTEGER NOT NULL DEFAULT 0;"
     "UPDATE sweep SET results_due = 1 WHERE json_valid(axes) AND json_type(axes, '$.search') ="
     "  'object' AND ((cancelled IS NULL AND expanded < points) OR EXISTS (SELECT 1 FROM job WHERE"
@@ -309,7 +310,8 @@ static const char *const jobs_steps[] = {
     "    WHERE kind = 'command' AND plan_digest IS NOT NULL AND attempt.ended IS NOT NULL"
     "    GROUP BY uid, plan_digest)"
     "  WHERE uid = user AND digest = plan_digest AND added = 0;"
-    "CREATE INDEX command_history_by_age ON command_history (uid, added);",
+    "CREATE INDEX command_history_by_age ON command_history (uid, added);"
+    "CREATE INDEX command_history_by_runs ON command_history (uid, runs, added);",
 };
 
 static const char *const checkpoints_steps[] = {

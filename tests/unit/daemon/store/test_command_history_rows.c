@@ -170,12 +170,65 @@ static void many_commands_are_forgotten_in_slices(void **state)
     write_in_store(run_with_surplus);
 }
 
+static void run_many(struct store_connection *connection, int from, int to, struct error *error)
+{
+    for (int i = from; i < to; i++)
+        run_now(connection, i, error);
+}
+
+/* Commands that are run again and again, then a sweep, each point of which is a command. */
+static int run_sweep(struct store_connection *connection, void *data, struct error *error)
+{
+    const int first = 2 * COMMAND_HISTORY_ROWS_MAX;
+
+    (void)data;
+    execute(connection, fill_sql);
+    for (int times = 0; times < 3; times++)
+        run_many(connection, 0, MORE, error);
+    run_many(connection, MORE, first, error);
+    for (int i = 0; i < first; i++)
+        assert_int_equal(rows_of(connection, 5, i, error),
+                         i < MORE || i >= first - COMMAND_HISTORY_ROWS_MAX + MORE);
+    assert_int_equal(rows_of_user(connection, error), COMMAND_HISTORY_ROWS_MAX);
+    return 0;
+}
+
+static void a_sweep_leaves_commands_that_ran_several_times(void **state)
+{
+    (void)state;
+    write_in_store(run_sweep);
+}
+
+/* All that is known ran often, long ago: present commands are learnt, and take its place. */
+static int run_new(struct store_connection *connection, void *data, struct error *error)
+{
+    const int first = COMMAND_HISTORY_ROWS_MAX;
+
+    (void)data;
+    execute(connection, fill_sql);
+    fill_history(connection, 0, first, 0);
+    execute(connection, "UPDATE command_history SET runs = 9");
+    for (int times = 0; times < 2; times++)
+        run_many(connection, first, first + COMMAND_HISTORY_NEWEST, error);
+    for (int i = 0; i < first + COMMAND_HISTORY_NEWEST; i++)
+        assert_int_equal(rows_of(connection, 5, i, error), i >= COMMAND_HISTORY_NEWEST);
+    return 0;
+}
+
+static void new_commands_are_learnt_among_those_that_ran_often(void **state)
+{
+    (void)state;
+    write_in_store(run_new);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_oldest_commands_of_a_user_are_forgotten),
         cmocka_unit_test(commands_are_learnt_after_a_clock_that_ran_ahead),
         cmocka_unit_test(many_commands_are_forgotten_in_slices),
+        cmocka_unit_test(a_sweep_leaves_commands_that_ran_several_times),
+        cmocka_unit_test(new_commands_are_learnt_among_those_that_ran_often),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
