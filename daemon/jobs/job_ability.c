@@ -28,9 +28,9 @@ static uint64_t memory_declared(const struct job *job, const struct device *devi
 }
 
 /* Bytes that are booked on the device for an attempt that begins there. What earlier runs of a
- * command have taken is a guess, so it never is more than the device has for one job. Each time that
- * a command has run out of memory, it is assumed to need half as much again. A native job, whose
- * plan is no guess, uses smaller batches instead. */
+ * command have taken is a guess, so it never is more than the device has for one job. Each time
+ * that a command has run out of memory, it is assumed to need half as much again. A native job,
+ * whose plan is no guess, uses smaller batches instead. */
 static uint64_t memory_at_start(const struct job *job, const struct device *device)
 {
     uint64_t declared = memory_declared(job, device), most = device_memory_alone(device);

@@ -17,7 +17,8 @@ struct search_row {
 
 /* On the writer: makes rows of what the job has measured at further rungs, and passes them to
  * `take`. Metrics are durable before, and a search that may lack results is looked at again by the
- * next daemon, so each rung gets its result, whenever traind is killed. `*room` falls by one for each row; at 0 more may be left, which another call makes. */
+ * next daemon, so each rung gets its result, whenever traind is killed. `*room` falls by one for
+ * each row; at 0 more may be left, which another call makes. */
 int search_results_add(struct store_connection *connection, const struct search *search,
                        int64_t sweep, int64_t job, unsigned *room,
                        void (*take)(void *data, const struct search_row *row), void *data,

@@ -1,8 +1,8 @@
 /* images.cu: pools and channel scales of channels-last images. A thread has eight channels of a
- * pixel, or four, two or one if eight does not divide their number. Gradients are gathered, pixel by pixel and
- * window after window. If windows do not overlap, each window writes its pixels instead. So no two
- * threads add to the same number. Indices have 32 bits if that is enough: divisions of 64 bits take
- * longer than the memory accesses. */
+ * pixel, or four, two or one if eight does not divide their number. Gradients are gathered, pixel
+ * by pixel and window after window. If windows do not overlap, each window writes its pixels
+ * instead. So no two threads add to the same number. Indices have 32 bits if that is enough:
+ * divisions of 64 bits take longer than the memory accesses. */
 #include "engine/backends/cuda/kernels/activations.cuh"
 #include "engine/backends/cuda/kernels/values.cuh"
 
