@@ -242,13 +242,22 @@ static void on_decide_timer(uv_timer_t *timer)
     jobs_dispatch(timer->data);
 }
 
+/* A device that is not measured counts as measured after a while. */
+static bool some_are_unmeasured(const struct jobs *jobs)
+{
+    for (size_t d = 0; d < jobs->daemon->devices->count; d++)
+        if (device_is_unmeasured(jobs->daemon->devices->list[d]))
+            return true;
+    return false;
+}
+
 /* Seconds until time alone may change the decision. */
 static double seconds_to_next(const struct jobs *jobs)
 {
     const struct jobs_snapshot *snapshot = jobs->snapshot;
     double next = snapshot->decision.next_seconds;
 
-    if (snapshot->decision.memory_is_awaited)
+    if (snapshot->decision.memory_is_awaited || some_are_unmeasured(jobs))
         return 0;
     for (size_t i = 0; i < snapshot->running_count && jobs->classes->job_count; i++) {
         const struct job *job = snapshot->entries[i].job;

@@ -36,6 +36,7 @@
 #include "daemon/jobs/recovery.h"
 #include "daemon/jobs/samples.h"
 #include "daemon/jobs/schedules.h"
+#include "daemon/jobs/search_verdicts.h"
 #include "daemon/jobs/snapshot.h"
 #include "daemon/jobs/start.h"
 #include "daemon/jobs/start_times.h"
@@ -138,6 +139,7 @@ void jobs_stop(struct daemon *daemon)
     if (!jobs || jobs->stopping)
         return;
     jobs->stopping = true;
+    search_exploits_go_on(jobs); /* those that have not begun end here */
     daemon->devices->stopping = true;
     checkpoints_purge_stop(&daemon->checkpoint_purge);
     checkpoint_sweeps_stop(daemon);

@@ -261,6 +261,7 @@ static void exploit_close(struct exploit *exploit, int result, const struct erro
     if (jobs->stopping || run->busy || run->exploits > 0) /* the last one's end lets all go on */
         return;
     search_run_judge(jobs, run);
+    search_run_settle(jobs, run);
     run->changed(jobs, run->owner);
 }
 

@@ -295,8 +295,7 @@ static void on_settled(void *data, int result, const struct error *error)
     settling.run->changed(settling.jobs, settling.run->owner);
 }
 
-/* Stores that no result is missing, if that is so. The search is not freed before. */
-static void settle(struct jobs *jobs, struct search_run *run)
+void search_run_settle(struct jobs *jobs, struct search_run *run)
 {
     struct settling *settling;
 
@@ -326,7 +325,7 @@ static void update_end(struct update *update)
     run->busy = false;
     search_run_judge(jobs, run);
     store_news(jobs, run);
-    settle(jobs, run);
+    search_run_settle(jobs, run);
     run->changed(jobs, run->owner);
 }
 
@@ -449,7 +448,7 @@ void search_points_end(struct jobs *jobs, struct search_run *run)
     if (run->busy || run->must_load || jobs->stopping)
         return;
     search_run_judge(jobs, run);
-    settle(jobs, run);
+    search_run_settle(jobs, run);
 }
 
 void search_job_started(struct jobs *jobs, const struct job *job)

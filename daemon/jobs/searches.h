@@ -42,6 +42,9 @@ struct search_run *search_run_new(struct sweep *sweep, bool restored, search_cha
                                   void *owner);
 void search_run_free(struct search_run *run);
 void search_run_start(struct jobs *jobs, struct search_run *run);
+/* Stores that all have ended and no result is missing, if that is so. The search is busy until that
+ * is stored. */
+void search_run_settle(struct jobs *jobs, struct search_run *run);
 /* Whether events of the search are to come; it must not be freed then. */
 bool search_run_is_busy(const struct search_run *run);
 

@@ -6,6 +6,8 @@
 """
 from __future__ import annotations
 
+import signal
+import sys
 from typing import Any, Dict, Optional
 
 from lightning.pytorch import LightningModule, Trainer
@@ -14,6 +16,7 @@ from lightning.pytorch.callbacks import Callback
 from . import checkpoints, reports
 
 NAME = "lightning.ckpt"
+TERMINATED = 128 + signal.SIGTERM  # as a shell has it
 
 
 class TraindCallback(Callback):
@@ -38,6 +41,16 @@ class TraindCallback(Callback):
         if trainer.world_size == 1 and checkpoints.should_checkpoint():
             with checkpoints.checkpoint(NAME) as path:  # leaves the program
                 trainer.save_checkpoint(path)
+
+    def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
+        """Lightning ends by itself at traind's signal, between two batches of a validation, for example, with the status of a training
+        that is complete."""
+        if not isinstance(exception, SystemExit) or exception.code or not checkpoints.should_checkpoint():
+            return
+        if trainer.world_size > 1:
+            sys.exit(TERMINATED)
+        with checkpoints.checkpoint(NAME) as path:  # leaves the program
+            trainer.save_checkpoint(path)
 
     def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         if not trainer.sanity_checking:

@@ -155,7 +155,7 @@ static void take_memory(struct daemon *daemon, struct device *device,
     take_peaks(device, nvidia, nvidia->processes_known && !use.by_booking);
     for (struct device *way = device->sharers; way; way = way->next_sharer)
         take_peaks(way, nvidia, nvidia->processes_known && !use.by_booking);
-    measured = device_claims_measured(device, nvidia->processes_known && !use.by_booking);
+    measured = device_claims_measured(device, true);
     if (daemon->jobs)
         strays_find(daemon, device, nvidia->processes, nvidia->process_count);
     if ((left || measured || change > device->memory_total / CHANGE_THAT_COUNTS) && daemon->jobs)

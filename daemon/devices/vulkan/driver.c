@@ -90,12 +90,17 @@ static void take_memory(struct daemon *daemon, struct device *device,
                         const struct vulkan_device *found, uint64_t begun)
 {
     uint64_t before = device->memory_outside, outside, change;
-    bool left = device->memory_leaving > 0 && begun > device->left_at;
+    bool left = device->memory_leaving > 0 && begun > device->left_at, measured;
 
     device->memory_total = found->memory_total;
-    device_claims_measured(device, false);
+    if (device->ledger && !device_uses_host_memory(device)) /* the GPU's other driver tells it */
+        measured = false;
+    else
+        measured = device_claims_measured(device, false);
     if (!found->use_is_known || device->ledger) { /* no start waits for what no reading shows */
         device->memory_leaving = 0;
+        if (measured && daemon->jobs)
+            daemon->devices->listener->changed(daemon, device);
         return;
     }
     outside =
@@ -106,7 +111,7 @@ static void take_memory(struct daemon *daemon, struct device *device,
         outside = before;
     change = outside > before ? outside - before : before - outside;
     device->memory_outside = outside;
-    if ((left || change > device->memory_total / CHANGE_THAT_COUNTS) && daemon->jobs)
+    if ((left || measured || change > device->memory_total / CHANGE_THAT_COUNTS) && daemon->jobs)
         daemon->devices->listener->changed(daemon, device);
 }
 
