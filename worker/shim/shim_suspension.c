@@ -11,6 +11,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "worker/attempt/attempt_identity.h"
 #include "worker/shim/shim.h"
 
@@ -404,7 +405,7 @@ void shim_suspension_tend(struct shim *shim)
     struct shim_suspension *suspension = &shim->suspension;
     JSON_AUTO struct json_object *report = NULL;
     const char *outcome = "", *message = "traind-suspend ended without a word";
-    char late[96] = "";
+    char late[96] = "", limit[32];
 
     if (suspension->output < 0)
         return;
@@ -424,8 +425,8 @@ void shim_suspension_tend(struct shim *shim)
         outcome = json_get_string(report, "outcome", "");
         message = json_get_string(report, "message", message);
     } else if (suspension->late) {
-        snprintf(late, sizeof late, "NVIDIA's driver did not do it within %.0f s",
-                 request_seconds(suspension->request));
+        snprintf(late, sizeof late, "NVIDIA's driver did not do it within %s",
+                 text_format_duration(request_seconds(suspension->request), limit, sizeof limit));
         message = late;
     } else if (WIFEXITED(shim->trainee.helper_status) &&
                WEXITSTATUS(shim->trainee.helper_status) >= 126) {
