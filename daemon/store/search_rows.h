@@ -1,5 +1,5 @@
 /* search_rows.h: the rows of tables search_result and search_trial, which hold what is known of the
- * trials of a search. */
+ * trials of a search, and the mark in its sweep's row that nothing of that is missing. */
 #pragma once
 
 #include "daemon/store/store.h"

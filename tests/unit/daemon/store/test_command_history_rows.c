@@ -25,8 +25,8 @@ static void execute(struct store_connection *connection, const char *sql)
     assert_int_equal(sqlite3_exec(store_database(connection), sql, NULL, NULL, NULL), SQLITE_OK);
 }
 
-/* A run of the user's command of that number, which ended so many seconds after the epoch. */
-static void run_command(struct store_connection *connection, int number, struct error *error)
+/* A run of the user's command of that number, which has just ended. */
+static void run_now(struct store_connection *connection, int number, struct error *error)
 {
     const struct command_run run = {.completed = true, .seconds = 1};
     char sql[160];
@@ -34,6 +34,14 @@ static void run_command(struct store_connection *connection, int number, struct 
     snprintf(sql, sizeof sql, "UPDATE job SET plan_digest = 'command %d' WHERE id = 1", number);
     execute(connection, sql);
     assert_int_equal(command_history_store(connection, 1, "cpu", &run, error), 0);
+}
+
+/* The same, which ended so many seconds after the epoch. */
+static void run_command(struct store_connection *connection, int number, struct error *error)
+{
+    char sql[160];
+
+    run_now(connection, number, error);
     snprintf(sql, sizeof sql, "UPDATE command_history SET added = %d WHERE digest = 'command %d'",
              number, number);
     execute(connection, sql);
@@ -98,16 +106,6 @@ static void fill_history(struct store_connection *connection, int from, int to, 
              " SELECT 5, 'command ' || n, 'cpu', 1, 1, 0, 1, 0, 0, %f + n FROM number",
              from, to - 1, time);
     execute(connection, sql);
-}
-
-static void run_now(struct store_connection *connection, int number, struct error *error)
-{
-    const struct command_run run = {.completed = true, .seconds = 1};
-    char sql[160];
-
-    snprintf(sql, sizeof sql, "UPDATE job SET plan_digest = 'command %d' WHERE id = 1", number);
-    execute(connection, sql);
-    assert_int_equal(command_history_store(connection, 1, "cpu", &run, error), 0);
 }
 
 static int run_after_future(struct store_connection *connection, void *data, struct error *error)
